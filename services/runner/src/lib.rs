@@ -1,0 +1,44 @@
+//! The Argent iOS runner protocol, version 1, without I/O.
+//!
+//! A runner on a phone takes one JSON object per HTTP POST and answers with one
+//! JSON envelope. This crate owns what both sides of that exchange share: the
+//! commands and their wire form, the envelope and its typed replies, the error
+//! codes, the journal's states, the time budgets, and what a send can fail
+//! with. The gateway uses it as the client, the simulator as the server.
+//!
+//! It refuses to do I/O, to keep time and to decide policy: what to retry, and
+//! when, is the session's business.
+//!
+//! Invariant: what one side encodes the other decodes to an equal value, and no
+//! input makes a decoder panic.
+
+pub mod budget;
+pub mod code;
+pub mod command;
+pub mod envelope;
+pub mod fate;
+pub mod ids;
+pub mod journal;
+pub mod reply;
+pub mod request;
+pub mod send;
+
+pub use budget::{Budgets, CommandClass};
+pub use code::{RunnerCode, RunnerError};
+pub use command::{
+    AppAction, AppCommand, AppPoint, Button, Command, CommandKind, DeviceCommand, Point, TypedText,
+    UnitPoint,
+};
+pub use envelope::{Envelope, InvalidReply};
+pub use fate::{Effect, Fate};
+pub use ids::{BundleId, CommandId, InvalidId, Udid};
+pub use journal::{JournalEntry, JournalState};
+pub use reply::{Reply, RunnerState, RunnerStatus, Screenshot, Snapshot, Viewport};
+pub use request::{InvalidRequest, Request};
+pub use send::{Clearance, Disposition, Exchange, Refused, SendError, Sent};
+
+/// The most bytes that a runner takes in one request, HTTP header included.
+pub const MAX_REQUEST_BYTES: usize = 2 * 1024 * 1024;
+
+/// The most bytes that a client takes in one reply body.
+pub const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
