@@ -30,7 +30,10 @@ pub struct Budget {
 }
 
 const fn row(runner_secs: u64, window_secs: u64) -> Budget {
-    Budget { runner: Duration::from_secs(runner_secs), window: Duration::from_secs(window_secs) }
+    Budget {
+        runner: Duration::from_secs(runner_secs),
+        window: Duration::from_secs(window_secs),
+    }
 }
 
 /// Every budget and window, in the order of [`CommandClass`].
@@ -54,8 +57,14 @@ const _: () = {
     let mut at = 0;
     while at < TABLE.len() {
         let (class, budget) = TABLE[at];
-        assert!(budget.window.as_nanos() > budget.runner.as_nanos(), "a window must outlast its budget");
-        assert!(class as usize == at, "the table must be in the order of the classes");
+        assert!(
+            budget.window.as_nanos() > budget.runner.as_nanos(),
+            "a window must outlast its budget"
+        );
+        assert!(
+            class as usize == at,
+            "the table must be in the order of the classes"
+        );
         at += 1;
     }
 };
@@ -79,13 +88,22 @@ impl Budgets {
     /// Every duration multiplied by `scale`; a scale that is not a positive
     /// finite number counts as 1.
     pub fn scaled(scale: f64) -> Self {
-        Self { scale: if scale.is_finite() && scale > 0.0 { scale } else { 1.0 } }
+        Self {
+            scale: if scale.is_finite() && scale > 0.0 {
+                scale
+            } else {
+                1.0
+            },
+        }
     }
 
     /// One class's row.
     pub fn budget(&self, class: CommandClass) -> Budget {
         let (_, Budget { runner, window }) = TABLE[class as usize];
-        Budget { runner: self.of(runner), window: self.of(window) }
+        Budget {
+            runner: self.of(runner),
+            window: self.of(window),
+        }
     }
 
     /// [`RECOVERY_WINDOW`] under this clock.

@@ -53,9 +53,10 @@ impl RunnerCode {
             | Self::RunnerBusy
             | Self::RunnerWedged
             | Self::SnapshotFailed => Effect::None,
-            Self::XctestRecordedFailure | Self::CommandTimedOut | Self::CommandFailed | Self::Other(_) => {
-                Effect::Unknown
-            }
+            Self::XctestRecordedFailure
+            | Self::CommandTimedOut
+            | Self::CommandFailed
+            | Self::Other(_) => Effect::Unknown,
         }
     }
 

@@ -16,8 +16,9 @@ use crate::budget::CommandClass;
 use crate::ids::{BundleId, CommandId};
 use crate::reply::Viewport;
 
-/// A place in an app's own points. Always finite.
+/// A place in an app's own points. Finite: [`AppPoint::new`] sees to that.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct AppPoint {
     /// Points from the left edge.
     pub x: f64,
@@ -25,13 +26,29 @@ pub struct AppPoint {
     pub y: f64,
 }
 
-/// A place as fractions of a viewport, each from 0 to 1.
+impl AppPoint {
+    /// The place; `None` unless both numbers are finite.
+    pub fn new(x: f64, y: f64) -> Option<Self> {
+        (x.is_finite() && y.is_finite()).then_some(Self { x, y })
+    }
+}
+
+/// A place as fractions of a viewport. Finite: [`UnitPoint::new`] sees to
+/// that; what lies outside 0 to 1 is clamped by [`Viewport::at`].
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct UnitPoint {
     /// 0 is the left edge.
     pub x: f64,
     /// 0 is the top edge.
     pub y: f64,
+}
+
+impl UnitPoint {
+    /// The place; `None` unless both numbers are finite.
+    pub fn new(x: f64, y: f64) -> Option<Self> {
+        (x.is_finite() && y.is_finite()).then_some(Self { x, y })
+    }
 }
 
 /// A place as a caller may give it.
@@ -80,8 +97,7 @@ impl fmt::Debug for TypedText {
 }
 
 /// A hardware button that the protocol can press.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Button {
     /// Home.
     Home,
@@ -91,6 +107,31 @@ pub enum Button {
     VolumeDown,
     /// The Action button, which not every phone has.
     ActionButton,
+}
+
+impl Button {
+    /// Every button.
+    pub const ALL: [Self; 4] = [
+        Self::Home,
+        Self::VolumeUp,
+        Self::VolumeDown,
+        Self::ActionButton,
+    ];
+
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::VolumeUp => "volumeUp",
+            Self::VolumeDown => "volumeDown",
+            Self::ActionButton => "actionButton",
+        }
+    }
+
+    /// The button of this name.
+    pub fn from_wire(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|button| button.as_str() == name)
+    }
 }
 
 /// One command to a runner.
@@ -239,7 +280,11 @@ impl CommandKind {
             | Self::KeyboardDelete
             | Self::Button
             | Self::Shutdown => true,
-            Self::Viewport | Self::Snapshot | Self::Screenshot | Self::Status | Self::CommandStatus => false,
+            Self::Viewport
+            | Self::Snapshot
+            | Self::Screenshot
+            | Self::Status
+            | Self::CommandStatus => false,
         }
     }
 
@@ -336,11 +381,10 @@ impl<P> Command<P> {
     /// may echo it.
     pub fn redact(&self, text: String) -> String {
         match self {
-            Self::App(AppCommand { action: AppAction::Type { text: typed }, .. })
-                if text.contains(typed.expose()) =>
-            {
-                text.replace(typed.expose(), "[redacted]")
-            }
+            Self::App(AppCommand {
+                action: AppAction::Type { text: typed },
+                ..
+            }) if text.contains(typed.expose()) => text.replace(typed.expose(), "[redacted]"),
             Self::App(_) | Self::Device(_) => text,
         }
     }
@@ -351,7 +395,9 @@ impl Command<Point> {
     /// point of it is relative.
     pub fn viewport_first(&self) -> Option<Command> {
         let relative = |point: &Point| matches!(point, Point::Normalized(_));
-        let Self::App(AppCommand { bundle_id, action }) = self else { return None };
+        let Self::App(AppCommand { bundle_id, action }) = self else {
+            return None;
+        };
         let needed = match action {
             AppAction::Tap { at, .. } | AppAction::LongPress { at, .. } => relative(at),
             AppAction::Drag { from, to, .. } => relative(from) || relative(to),
@@ -362,7 +408,10 @@ impl Command<Point> {
             | AppAction::Snapshot => false,
         };
         needed.then(|| {
-            Command::App(AppCommand { bundle_id: bundle_id.clone(), action: AppAction::Viewport })
+            Command::App(AppCommand {
+                bundle_id: bundle_id.clone(),
+                action: AppAction::Viewport,
+            })
         })
     }
 
@@ -375,11 +424,21 @@ impl Command<Point> {
         };
         let action = match action {
             AppAction::Viewport => AppAction::Viewport,
-            AppAction::Tap { at, taps } => AppAction::Tap { at: at.resolve(viewport)?, taps },
-            AppAction::LongPress { at, duration } => {
-                AppAction::LongPress { at: at.resolve(viewport)?, duration }
-            }
-            AppAction::Drag { from, to, duration, hold, settle } => AppAction::Drag {
+            AppAction::Tap { at, taps } => AppAction::Tap {
+                at: at.resolve(viewport)?,
+                taps,
+            },
+            AppAction::LongPress { at, duration } => AppAction::LongPress {
+                at: at.resolve(viewport)?,
+                duration,
+            },
+            AppAction::Drag {
+                from,
+                to,
+                duration,
+                hold,
+                settle,
+            } => AppAction::Drag {
                 from: from.resolve(viewport)?,
                 to: to.resolve(viewport)?,
                 duration,

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
     /// Not a UDID in any known spelling.
-    #[error("not a UDID: expected 8-16 or 24 hex digits as in 00008110-000978540290401E, or 40 hex digits")]
+    #[error(
+        "not a UDID: expected 8-16 or 24 hex digits as in 00008110-000978540290401E, or 40 hex digits"
+    )]
     Udid,
     /// A blank or unusable command id.
     #[error("not a command id: expected 1 to {max} visible ASCII characters", max = CommandId::MAX_LEN)]

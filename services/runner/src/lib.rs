@@ -17,8 +17,10 @@ pub mod code;
 pub mod command;
 pub mod envelope;
 pub mod fate;
+pub mod http;
 pub mod ids;
 pub mod journal;
+mod json;
 pub mod reply;
 pub mod request;
 pub mod send;
@@ -33,7 +35,10 @@ pub use envelope::{Envelope, InvalidReply};
 pub use fate::{Effect, Fate};
 pub use ids::{BundleId, CommandId, InvalidId, Udid};
 pub use journal::{JournalEntry, JournalState};
-pub use reply::{Reply, RunnerState, RunnerStatus, Screenshot, Snapshot, Viewport};
+pub use reply::{
+    Node, Quality, QualityState, Rect, Reply, RunnerState, RunnerStatus, Screenshot, Snapshot,
+    Viewport,
+};
 pub use request::{InvalidRequest, Request};
 pub use send::{Clearance, Disposition, Exchange, Refused, SendError, Sent};
 

@@ -26,8 +26,10 @@ pub enum Reply {
     CommandStatus(JournalEntry),
 }
 
-/// An app's frame in its own points. Its width and height are positive.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// An app's frame in its own points. Finite, with a width and a height above
+/// zero: [`Viewport::new`] sees to that.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Viewport {
     /// Points from the left edge.
     pub x: f64,
@@ -40,6 +42,18 @@ pub struct Viewport {
 }
 
 impl Viewport {
+    /// The frame; `None` unless its width and height are above zero and all of
+    /// its edges finite.
+    pub fn new(x: f64, y: f64, width: f64, height: f64) -> Option<Self> {
+        let extends = |from: f64, by: f64| from.is_finite() && by > 0.0 && (from + by).is_finite();
+        (extends(x, width) && extends(y, height)).then_some(Self {
+            x,
+            y,
+            width,
+            height,
+        })
+    }
+
     /// The place that fractions of this frame name; fractions outside 0 to 1
     /// are clamped.
     pub fn at(&self, unit: UnitPoint) -> AppPoint {
