@@ -25,8 +25,7 @@ pub struct Port(NonZeroU16);
 
 impl Port {
     /// Takes a port number as people write it.
-    pub fn new(number: impl Into<u64>) -> Result<Self, InvalidPort> {
-        let number = number.into();
+    pub fn new(number: u64) -> Result<Self, InvalidPort> {
         let port = u16::try_from(number).ok().and_then(NonZeroU16::new);
         port.map(Self).ok_or(InvalidPort(number))
     }
@@ -39,7 +38,7 @@ impl Port {
     /// Takes the integer of a `PortNumber` key.
     pub fn from_wire(wire: u64) -> Result<Self, InvalidPort> {
         // Swapping is its own inverse.
-        Self::new(Self::new(wire)?.to_wire())
+        Self::new(Self::new(wire)?.to_wire().into())
     }
 
     /// The integer of a `PortNumber` key: the port's two bytes in network order,

@@ -39,6 +39,8 @@ mod pair_record;
 mod phone;
 mod reply;
 mod request;
+#[cfg(test)]
+mod tests;
 
 pub use error::{FrameError, InvalidMessage, InvalidPort, Unencodable};
 pub use event::Event;
