@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // What these hold may not be formatted: src/redact.rs does it instead.
         .skip_debug([
             ".fleetgate.v1.TypeTextRequest",
-            ".fleetgate.v1.CaptureScreenshotResponse.part",
+            ".fleetgate.v1.CaptureScreenshotResponse",
         ])
         // Pieces of one picture share its memory.
         .bytes(".fleetgate.v1.CaptureScreenshotResponse.chunk")

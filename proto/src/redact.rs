@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use crate::v1::TypeTextRequest;
 use crate::v1::capture_screenshot_response::Part;
+use crate::v1::{CaptureScreenshotResponse, TypeTextRequest};
 
 impl fmt::Debug for TypeTextRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,6 +27,15 @@ impl fmt::Debug for TypeTextRequest {
     }
 }
 
+impl fmt::Debug for CaptureScreenshotResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { part } = self;
+        f.debug_struct("CaptureScreenshotResponse")
+            .field("part", part)
+            .finish()
+    }
+}
+
 impl fmt::Debug for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -41,7 +50,6 @@ mod tests {
     use prost::bytes::Bytes;
 
     use super::*;
-    use crate::v1::CaptureScreenshotResponse;
 
     #[test]
     fn typed_text_is_formatted_as_its_length() {
