@@ -121,8 +121,8 @@ impl Budgets {
         self.of(WEDGE_THRESHOLD)
     }
 
-    /// Any duration of the protocol under this clock.
+    /// Any duration of the protocol under this clock, up to the longest there is.
     pub fn of(&self, duration: Duration) -> Duration {
-        duration.mul_f64(self.scale)
+        Duration::try_from_secs_f64(duration.as_secs_f64() * self.scale).unwrap_or(Duration::MAX)
     }
 }

@@ -3,41 +3,38 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fate::Effect;
+use crate::words::open_words;
 
-/// A code from the runner's error envelope. One that this crate does not know
-/// survives as [`RunnerCode::Other`] and is a generic failure.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum RunnerCode {
-    /// The request could not be used.
-    InvalidRequest,
-    /// An app-scoped command without an app.
-    AppBundleIdRequired,
-    /// The app is not running, or cannot be read.
-    AppNotAvailable,
-    /// A snapshot of an app that is in the background.
-    AppBackgrounded,
-    /// No input has keyboard focus.
-    TextInputNotFocused,
-    /// The phone lacks the button or the API.
-    UnsupportedOperation,
-    /// Abandoned work is draining: the command did not run and may be sent
-    /// again.
-    RunnerBusy,
-    /// Abandoned work is stuck: recycle the session. The command did not run.
-    RunnerWedged,
-    /// The command ran and XCTest recorded a failure meanwhile.
-    #[serde(rename = "XCTEST_RECORDED_FAILURE")]
-    XctestRecordedFailure,
-    /// The accessibility tree could not be captured.
-    SnapshotFailed,
-    /// The command overran its budget and was abandoned; it may still end.
-    CommandTimedOut,
-    /// The command threw.
-    CommandFailed,
-    /// A code from a newer runner.
-    #[serde(untagged)]
-    Other(String),
+open_words! {
+    /// A code from the runner's error envelope. One that this crate does not know
+    /// survives as [`RunnerCode::Other`] and is a generic failure.
+    pub enum RunnerCode {
+        /// The request could not be used.
+        InvalidRequest = "INVALID_REQUEST",
+        /// An app-scoped command without an app.
+        AppBundleIdRequired = "APP_BUNDLE_ID_REQUIRED",
+        /// The app is not running, or cannot be read.
+        AppNotAvailable = "APP_NOT_AVAILABLE",
+        /// A snapshot of an app that is in the background.
+        AppBackgrounded = "APP_BACKGROUNDED",
+        /// No input has keyboard focus.
+        TextInputNotFocused = "TEXT_INPUT_NOT_FOCUSED",
+        /// The phone lacks the button or the API.
+        UnsupportedOperation = "UNSUPPORTED_OPERATION",
+        /// Abandoned work is draining: the command did not run and may be sent
+        /// again.
+        RunnerBusy = "RUNNER_BUSY",
+        /// Abandoned work is stuck: recycle the session. The command did not run.
+        RunnerWedged = "RUNNER_WEDGED",
+        /// The command ran and XCTest recorded a failure meanwhile.
+        XctestRecordedFailure = "XCTEST_RECORDED_FAILURE",
+        /// The accessibility tree could not be captured.
+        SnapshotFailed = "SNAPSHOT_FAILED",
+        /// The command overran its budget and was abandoned; it may still end.
+        CommandTimedOut = "COMMAND_TIMED_OUT",
+        /// The command threw.
+        CommandFailed = "COMMAND_FAILED",
+    }
 }
 
 impl RunnerCode {
@@ -64,19 +61,11 @@ impl RunnerCode {
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::RunnerBusy)
     }
-
-    /// The code as it stands on the wire.
-    pub fn as_wire(&self) -> String {
-        match serde_json::to_value(self) {
-            Ok(serde_json::Value::String(code)) => code,
-            Ok(_) | Err(_) => String::new(),
-        }
-    }
 }
 
 /// The runner's verdict against a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{}: {message}", code.as_wire())]
+#[error("{code}: {message}")]
 pub struct RunnerError {
     /// What kind of failure.
     pub code: RunnerCode,

@@ -10,64 +10,11 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::budget::CommandClass;
 use crate::ids::{BundleId, CommandId};
+use crate::kind::CommandKind;
+use crate::point::{AppPoint, Point};
 use crate::reply::Viewport;
-
-/// A place in an app's own points. Finite: [`AppPoint::new`] sees to that.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct AppPoint {
-    /// Points from the left edge.
-    pub x: f64,
-    /// Points from the top edge.
-    pub y: f64,
-}
-
-impl AppPoint {
-    /// The place; `None` unless both numbers are finite.
-    pub fn new(x: f64, y: f64) -> Option<Self> {
-        (x.is_finite() && y.is_finite()).then_some(Self { x, y })
-    }
-}
-
-/// A place as fractions of a viewport. Finite: [`UnitPoint::new`] sees to
-/// that; what lies outside 0 to 1 is clamped by [`Viewport::at`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct UnitPoint {
-    /// 0 is the left edge.
-    pub x: f64,
-    /// 0 is the top edge.
-    pub y: f64,
-}
-
-impl UnitPoint {
-    /// The place; `None` unless both numbers are finite.
-    pub fn new(x: f64, y: f64) -> Option<Self> {
-        (x.is_finite() && y.is_finite()).then_some(Self { x, y })
-    }
-}
-
-/// A place as a caller may give it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Point {
-    /// In the app's points.
-    Absolute(AppPoint),
-    /// Relative to the viewport at the moment of execution.
-    Normalized(UnitPoint),
-}
-
-impl Point {
-    fn resolve(self, viewport: Option<&Viewport>) -> Option<AppPoint> {
-        match self {
-            Self::Absolute(point) => Some(point),
-            Self::Normalized(unit) => viewport.map(|viewport| viewport.at(unit)),
-        }
-    }
-}
+use crate::words::closed_words;
 
 /// Text that is typed: a secret, so that formatting it shows its length only.
 #[derive(Clone, PartialEq, Eq)]
@@ -96,41 +43,17 @@ impl fmt::Debug for TypedText {
     }
 }
 
-/// A hardware button that the protocol can press.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Button {
-    /// Home.
-    Home,
-    /// Volume up.
-    VolumeUp,
-    /// Volume down.
-    VolumeDown,
-    /// The Action button, which not every phone has.
-    ActionButton,
-}
-
-impl Button {
-    /// Every button.
-    pub const ALL: [Self; 4] = [
-        Self::Home,
-        Self::VolumeUp,
-        Self::VolumeDown,
-        Self::ActionButton,
-    ];
-
-    /// Its name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Home => "home",
-            Self::VolumeUp => "volumeUp",
-            Self::VolumeDown => "volumeDown",
-            Self::ActionButton => "actionButton",
-        }
-    }
-
-    /// The button of this name.
-    pub fn from_wire(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|button| button.as_str() == name)
+closed_words! {
+    /// A hardware button that the protocol can press.
+    pub enum Button {
+        /// Home.
+        Home = "home",
+        /// Volume up.
+        VolumeUp = "volumeUp",
+        /// Volume down.
+        VolumeDown = "volumeDown",
+        /// The Action button, which not every phone has.
+        ActionButton = "actionButton",
     }
 }
 
@@ -216,130 +139,6 @@ pub enum DeviceCommand {
     Screenshot,
     /// End the runner's session.
     Shutdown,
-}
-
-/// The name of a command. `CommandStatus` travels as `status`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum CommandKind {
-    /// [`AppAction::Viewport`].
-    Viewport,
-    /// [`AppAction::Tap`].
-    Tap,
-    /// [`AppAction::LongPress`].
-    LongPress,
-    /// [`AppAction::Drag`].
-    Drag,
-    /// [`AppAction::Type`].
-    Type,
-    /// [`AppAction::KeyboardReturn`].
-    KeyboardReturn,
-    /// [`AppAction::KeyboardDelete`].
-    KeyboardDelete,
-    /// [`AppAction::Snapshot`].
-    Snapshot,
-    /// [`DeviceCommand::Button`].
-    Button,
-    /// [`DeviceCommand::Screenshot`].
-    Screenshot,
-    /// [`DeviceCommand::Status`].
-    Status,
-    /// [`DeviceCommand::CommandStatus`].
-    CommandStatus,
-    /// [`DeviceCommand::Shutdown`].
-    Shutdown,
-}
-
-impl CommandKind {
-    /// Every kind.
-    pub const ALL: [Self; 13] = [
-        Self::Viewport,
-        Self::Tap,
-        Self::LongPress,
-        Self::Drag,
-        Self::Type,
-        Self::KeyboardReturn,
-        Self::KeyboardDelete,
-        Self::Snapshot,
-        Self::Button,
-        Self::Screenshot,
-        Self::Status,
-        Self::CommandStatus,
-        Self::Shutdown,
-    ];
-
-    /// True if it changes the device by intent, so that it may be sent once
-    /// only and needs a durable record before its first byte.
-    pub fn is_mutation(self) -> bool {
-        match self {
-            Self::Tap
-            | Self::LongPress
-            | Self::Drag
-            | Self::Type
-            | Self::KeyboardReturn
-            | Self::KeyboardDelete
-            | Self::Button
-            | Self::Shutdown => true,
-            Self::Viewport
-            | Self::Snapshot
-            | Self::Screenshot
-            | Self::Status
-            | Self::CommandStatus => false,
-        }
-    }
-
-    /// True if the runner answers it outside its serial queue and does not
-    /// journal it, so that it need not wait for the device's turn.
-    pub fn bypasses_queue(self) -> bool {
-        matches!(self, Self::Status | Self::CommandStatus)
-    }
-
-    /// True if the runner keeps its reply for the journal, size permitting.
-    pub fn retains_response(self) -> bool {
-        !matches!(self, Self::Snapshot | Self::Screenshot)
-    }
-
-    /// Which budget it runs under.
-    pub fn class(self) -> CommandClass {
-        match self {
-            Self::Type => CommandClass::Type,
-            Self::Tap | Self::LongPress | Self::Drag => CommandClass::Gesture,
-            Self::Snapshot => CommandClass::Snapshot,
-            Self::Viewport
-            | Self::KeyboardReturn
-            | Self::KeyboardDelete
-            | Self::Button
-            | Self::Screenshot
-            | Self::Status
-            | Self::CommandStatus
-            | Self::Shutdown => CommandClass::Other,
-        }
-    }
-
-    /// Its name: the wire's, and `commandStatus`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewport => "viewport",
-            Self::Tap => "tap",
-            Self::LongPress => "longPress",
-            Self::Drag => "drag",
-            Self::Type => "type",
-            Self::KeyboardReturn => "keyboardReturn",
-            Self::KeyboardDelete => "keyboardDelete",
-            Self::Snapshot => "snapshot",
-            Self::Button => "button",
-            Self::Screenshot => "screenshot",
-            Self::Status => "status",
-            Self::CommandStatus => "commandStatus",
-            Self::Shutdown => "shutdown",
-        }
-    }
-}
-
-impl fmt::Display for CommandKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 impl<P> Command<P> {

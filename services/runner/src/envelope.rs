@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::code::{RunnerCode, RunnerError};
-use crate::command::CommandKind;
 use crate::json;
+use crate::kind::CommandKind;
 use crate::reply::Reply;
 
 mod data;

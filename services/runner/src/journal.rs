@@ -8,21 +8,22 @@ use serde_json::value::RawValue;
 
 use crate::code::{RunnerCode, RunnerError};
 use crate::ids::CommandId;
+use crate::words::closed_words;
 
-/// The runner's word on one command id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum JournalState {
-    /// Not in the journal: never seen, or evicted since. Proves nothing.
-    NotAccepted,
-    /// Waiting in the runner's queue.
-    Accepted,
-    /// Executing.
-    Started,
-    /// Executed with a success.
-    Completed,
-    /// Ended with an error.
-    Failed,
+closed_words! {
+    /// The runner's word on one command id.
+    pub enum JournalState {
+        /// Not in the journal: never seen, or evicted since. Proves nothing.
+        NotAccepted = "notAccepted",
+        /// Waiting in the runner's queue.
+        Accepted = "accepted",
+        /// Executing.
+        Started = "started",
+        /// Executed with a success.
+        Completed = "completed",
+        /// Ended with an error.
+        Failed = "failed",
+    }
 }
 
 /// One entry of the journal.
@@ -50,7 +51,7 @@ pub struct JournalEntry {
 struct Wire {
     command_id: CommandId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<WireState>,
+    state: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,13 +70,6 @@ struct Wire {
     error_hint: Option<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum WireState {
-    Known(JournalState),
-    Other(String),
-}
-
 impl From<Wire> for JournalEntry {
     fn from(wire: Wire) -> Self {
         let error = wire.error_code.map(|code| RunnerError {
@@ -83,13 +77,9 @@ impl From<Wire> for JournalEntry {
             message: wire.error_message.unwrap_or_default(),
             hint: wire.error_hint,
         });
-        let state = match wire.state {
-            Some(WireState::Known(state)) => Some(state),
-            Some(WireState::Other(_)) | None => None,
-        };
         Self {
             command_id: wire.command_id,
-            state,
+            state: wire.state.as_deref().and_then(JournalState::from_word),
             command: wire.command,
             response_ok: wire.response_ok,
             response_json: wire.response_json,
@@ -110,7 +100,7 @@ impl From<JournalEntry> for Wire {
         };
         Self {
             command_id: entry.command_id,
-            state: entry.state.map(WireState::Known),
+            state: entry.state.map(|state| state.as_str().to_owned()),
             command: entry.command,
             response_ok: entry.response_ok,
             response_json: entry.response_json,

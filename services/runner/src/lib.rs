@@ -15,26 +15,29 @@
 pub mod budget;
 pub mod code;
 pub mod command;
+pub mod defaults;
 pub mod envelope;
 pub mod fate;
 pub mod http;
 pub mod ids;
 pub mod journal;
 mod json;
+pub mod kind;
+pub mod point;
 pub mod reply;
 pub mod request;
 pub mod send;
+mod words;
 
 pub use budget::{Budgets, CommandClass};
 pub use code::{RunnerCode, RunnerError};
-pub use command::{
-    AppAction, AppCommand, AppPoint, Button, Command, CommandKind, DeviceCommand, Point, TypedText,
-    UnitPoint,
-};
+pub use command::{AppAction, AppCommand, Button, Command, DeviceCommand, TypedText};
 pub use envelope::{Envelope, InvalidReply};
 pub use fate::{Effect, Fate};
 pub use ids::{BundleId, CommandId, InvalidId, Udid};
 pub use journal::{JournalEntry, JournalState};
+pub use kind::CommandKind;
+pub use point::{AppPoint, Point, UnitPoint};
 pub use reply::{
     Node, Quality, QualityState, Rect, Reply, RunnerState, RunnerStatus, Screenshot, Snapshot,
     Viewport,

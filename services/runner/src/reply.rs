@@ -6,8 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::command::{AppPoint, UnitPoint};
 use crate::journal::JournalEntry;
+use crate::point::{AppPoint, UnitPoint};
+use crate::words::open_words;
 
 /// The data of a success envelope.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,10 +27,8 @@ pub enum Reply {
     CommandStatus(JournalEntry),
 }
 
-/// An app's frame in its own points. Finite, with a width and a height above
-/// zero: [`Viewport::new`] sees to that.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[non_exhaustive]
+/// An app's frame in its own points.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Viewport {
     /// Points from the left edge.
     pub x: f64,
@@ -42,25 +41,23 @@ pub struct Viewport {
 }
 
 impl Viewport {
-    /// The frame; `None` unless its width and height are above zero and all of
-    /// its edges finite.
-    pub fn new(x: f64, y: f64, width: f64, height: f64) -> Option<Self> {
+    /// True if places can be named relative to it: its width and height are
+    /// above zero and all of its edges finite. A reply with another is refused.
+    pub fn is_usable(&self) -> bool {
         let extends = |from: f64, by: f64| from.is_finite() && by > 0.0 && (from + by).is_finite();
-        (extends(x, width) && extends(y, height)).then_some(Self {
-            x,
-            y,
-            width,
-            height,
-        })
+        extends(self.x, self.width) && extends(self.y, self.height)
     }
 
     /// The place that fractions of this frame name; fractions outside 0 to 1
-    /// are clamped.
-    pub fn at(&self, unit: UnitPoint) -> AppPoint {
-        AppPoint {
-            x: self.x + unit.x.clamp(0.0, 1.0) * self.width,
-            y: self.y + unit.y.clamp(0.0, 1.0) * self.height,
+    /// are clamped. `None` if the frame is not usable.
+    pub fn at(&self, unit: UnitPoint) -> Option<AppPoint> {
+        if !self.is_usable() {
+            return None;
         }
+        AppPoint::new(
+            self.x + unit.x.clamp(0.0, 1.0) * self.width,
+            self.y + unit.y.clamp(0.0, 1.0) * self.height,
+        )
     }
 }
 
@@ -79,7 +76,7 @@ pub struct Snapshot {
 pub struct Node {
     /// Position in the list.
     pub index: u32,
-    /// The XCUIElement type.
+    /// The `XCUIElement` type: Button, Cell and so on.
     #[serde(rename = "type")]
     pub kind: String,
     /// What it is called.
@@ -139,17 +136,14 @@ pub struct Quality {
     pub reason_code: Option<String>,
 }
 
-/// Whether a tree is whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum QualityState {
-    /// Whole.
-    Healthy,
-    /// Cut.
-    Degraded,
-    /// A word from a newer runner.
-    #[serde(untagged)]
-    Other(String),
+open_words! {
+    /// Whether a tree is whole.
+    pub enum QualityState {
+        /// Whole.
+        Healthy = "healthy",
+        /// Cut.
+        Degraded = "degraded",
+    }
 }
 
 /// A picture of the screen: image bytes, so that formatting it shows their
@@ -179,17 +173,14 @@ pub struct RunnerStatus {
     pub recorded_failures: u64,
 }
 
-/// The runner's state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum RunnerState {
-    /// Ready; an ordinary command in execution counts as idle.
-    Idle,
-    /// Abandoned work is draining.
-    Busy,
-    /// Abandoned work is stuck.
-    Wedged,
-    /// A word from a newer runner.
-    #[serde(untagged)]
-    Other(String),
+open_words! {
+    /// The runner's state.
+    pub enum RunnerState {
+        /// Ready; an ordinary command in execution counts as idle.
+        Idle = "idle",
+        /// Abandoned work is draining.
+        Busy = "busy",
+        /// Abandoned work is stuck.
+        Wedged = "wedged",
+    }
 }

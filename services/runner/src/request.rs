@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::code::{RunnerCode, RunnerError};
-use crate::command::{AppAction, AppCommand, AppPoint, Button, Command, DeviceCommand, TypedText};
+use crate::command::{AppAction, AppCommand, Button, Command, DeviceCommand, TypedText};
 use crate::ids::{CommandId, InvalidId};
 use crate::json::{self, Millis, Number};
+use crate::point::AppPoint;
 
 /// A command and the id it is journaled under.
 #[derive(Debug, Clone, PartialEq)]
@@ -267,7 +268,7 @@ impl Wire {
             )),
             WireCommand::Button => {
                 let name = required(self.button, "button")?;
-                let button = Button::from_wire(&name)
+                let button = Button::from_word(&name)
                     .ok_or_else(|| invalid(format!("unknown button {name:?}")))?;
                 Ok(Command::Device(DeviceCommand::Button { button }))
             }

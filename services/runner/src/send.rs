@@ -6,6 +6,7 @@
 //! matters about a failure is what it proves: [`SendError::disposition`].
 
 use std::error::Error;
+use std::fmt;
 use std::future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -55,7 +56,9 @@ impl Sent {
 /// It can be awaited by every attempt of a command; the work behind it is done
 /// once.
 #[derive(Clone)]
-pub struct Clearance(Shared<Pin<Box<dyn Future<Output = Result<(), Refused>> + Send>>>);
+pub struct Clearance(Shared<Leave>);
+
+type Leave = Pin<Box<dyn Future<Output = Result<(), Refused>> + Send>>;
 
 impl Clearance {
     /// Leave that needs nothing, as for a read.
@@ -65,8 +68,8 @@ impl Clearance {
 
     /// Leave that comes when `work` is done.
     pub fn when(work: impl Future<Output = Result<(), Refused>> + Send + 'static) -> Self {
-        let work: Pin<Box<dyn Future<Output = Result<(), Refused>> + Send>> = Box::pin(work);
-        Self(work.shared())
+        let leave: Leave = Box::pin(work);
+        Self(leave.shared())
     }
 
     /// Waits for the leave.
@@ -75,8 +78,8 @@ impl Clearance {
     }
 }
 
-impl std::fmt::Debug for Clearance {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Clearance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Clearance")
     }
 }

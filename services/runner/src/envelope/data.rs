@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::lenient;
-use crate::command::CommandKind;
 use crate::journal::JournalEntry;
 use crate::json::{self, Millis};
+use crate::kind::CommandKind;
 use crate::reply::{Reply, RunnerState, RunnerStatus, Screenshot, Snapshot, Viewport};
 
 /// Reads the data of a reply to a command of this kind; the error says what is
@@ -36,15 +36,11 @@ pub(super) fn decode(kind: CommandKind, data: Option<&RawValue>) -> Result<Reply
             ))
         }
         CommandKind::Viewport => {
-            let Frame {
-                x,
-                y,
-                width,
-                height,
-            } = required(data)?;
-            Viewport::new(x, y, width, height)
-                .map(Reply::Viewport)
-                .ok_or_else(|| format!("a frame of {width} by {height} at {x}, {y}"))
+            let viewport: Viewport = required(data)?;
+            if !viewport.is_usable() {
+                return Err(format!("not a frame: {viewport:?}"));
+            }
+            Ok(Reply::Viewport(viewport))
         }
         CommandKind::Snapshot => required::<Snapshot>(data).map(Reply::Snapshot),
         CommandKind::Screenshot => {
@@ -99,14 +95,6 @@ impl<'a> From<&'a Reply> for Encoded<'a> {
 pub(super) struct Done<'a> {
     #[serde(borrow)]
     message: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Frame {
-    x: f64,
-    y: f64,
-    width: f64,
-    height: f64,
 }
 
 /// Borrows the picture from the reply: it is megabytes.
