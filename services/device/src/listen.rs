@@ -1,0 +1,155 @@
+//! The task that keeps one usbmuxd's table: one listening connection at a time,
+//! made again whenever it ends.
+//!
+//! ```text
+//!           +--------------- pause (jittered, growing, capped) <--------+
+//!           v                                                          |
+//!        dialling --Listen answered 0--> listening --EOF, bad frame----+
+//!           |                             |     ^                      |
+//!           |                    a number |     | event: table changes |
+//!           |                  was refused|     +--+                   |
+//!           |                             v                            |
+//!           |<-------- no pause -------- done                          |
+//!           +--failed or silent----------------------------------------+
+//! ```
+//!
+//! Going from dialling to listening begins a generation; leaving listening takes
+//! every phone out of routing, in the same step in which watchers learn of it.
+
+use std::sync::Arc;
+
+use fleetgate_usbmux::{Event, Packet, Request};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::backoff::Backoff;
+use crate::connection::Connection;
+use crate::error::MuxError;
+use crate::inventory::Inventory;
+use crate::usbmuxd::Shared;
+
+/// Why a listening connection was given up.
+enum Ended {
+    /// usbmuxd refused a number that this connection had announced.
+    OutOfStep,
+    /// The connection failed.
+    Failed(MuxError),
+}
+
+/// Runs until it is dropped.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let config = &shared.config;
+    let mut backoff = Backoff::new(config.backoff_initial, config.backoff_cap);
+    loop {
+        let (began, ended) = match begin(&shared).await {
+            Ok(connection) => (Some(Instant::now()), follow(&shared, connection).await),
+            Err(error) => (None, Ended::Failed(error)),
+        };
+        match ended {
+            Ended::OutOfStep => {
+                tracing::info!("resynchronising: usbmuxd refused a number that it had announced");
+                shared.update(|inventory| inventory.lose("resynchronising".to_owned()));
+            }
+            Ended::Failed(error) => {
+                tracing::warn!(%error, "usbmuxd lost");
+                shared.update(|inventory| inventory.lose(error.to_string()));
+                // A connection that ends as soon as it is made is no success.
+                if began.is_some_and(|began| began.elapsed() >= config.backoff_cap) {
+                    backoff.reset();
+                }
+                sleep(backoff.pause()).await;
+            }
+        }
+    }
+}
+
+/// Makes a listening connection and begins its generation with all the phones
+/// that were announced in the same breath.
+async fn begin(shared: &Shared) -> Result<Connection, MuxError> {
+    let open = timeout(shared.config.handshake, open(shared));
+    let mut connection = open.await.map_err(|_| MuxError::Silent)??;
+    let batch = Batch::arrived(&mut connection, None)?;
+    shared.update(|inventory| {
+        inventory.begin();
+        batch.apply(inventory);
+    });
+    tracing::info!("listening to usbmuxd");
+    Ok(connection)
+}
+
+async fn open(shared: &Shared) -> Result<Connection, MuxError> {
+    let stream = shared.dialer.dial().await.map_err(MuxError::Dial)?;
+    let mut connection = Connection::new(stream);
+    connection
+        .ask(&shared.config.client, &Request::Listen)
+        .await?;
+    Ok(connection)
+}
+
+/// Follows the events until there is a reason to listen anew.
+async fn follow(shared: &Shared, mut connection: Connection) -> Ended {
+    let not_before = Instant::now() + shared.config.resync_interval;
+    let out_of_step = async {
+        sleep_until(not_before).await;
+        shared.out_of_step.notified().await;
+    };
+    tokio::select! {
+        biased;
+        error = apply_events(shared, &mut connection) => Ended::Failed(error),
+        () = out_of_step => Ended::OutOfStep,
+    }
+}
+
+async fn apply_events(shared: &Shared, connection: &mut Connection) -> MuxError {
+    loop {
+        let batch = match connection.packet().await {
+            Ok(first) => Batch::arrived(connection, Some(first)),
+            Err(error) => return error,
+        };
+        match batch {
+            Ok(batch) => shared.update(|inventory| batch.apply(inventory)),
+            Err(error) => return error,
+        }
+    }
+}
+
+/// Events that arrived together, so that watchers see one change.
+#[derive(Default)]
+struct Batch {
+    events: Vec<Event>,
+    unusable: u64,
+}
+
+impl Batch {
+    /// `first`, and whatever else is here already.
+    fn arrived(connection: &mut Connection, first: Option<Packet>) -> Result<Self, MuxError> {
+        let mut batch = Self::default();
+        let mut next = first;
+        loop {
+            if let Some(packet) = next {
+                batch.read(&packet);
+            }
+            next = connection.arrived()?;
+            if next.is_none() {
+                return Ok(batch);
+            }
+        }
+    }
+
+    fn read(&mut self, packet: &Packet) {
+        match Event::decode(packet) {
+            Ok(event) => self.events.push(event),
+            // The stream is intact: one event is lost, not the table.
+            Err(error) => {
+                tracing::warn!(%error, "ignoring an event that cannot be read");
+                self.unusable += 1;
+            }
+        }
+    }
+
+    fn apply(self, inventory: &mut Inventory) {
+        for event in &self.events {
+            inventory.apply(event);
+        }
+        inventory.ignored += self.unusable;
+    }
+}
