@@ -1,0 +1,233 @@
+//! Everything a ledger can refuse or fail with.
+//!
+//! Errors are cheap to clone, since one failure of a batch is the answer to
+//! everybody in it. [`classify`] is the only place that reads SQLite's codes.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleetgate_runner::CommandId;
+
+/// Whatever a failure was caused by.
+pub type Cause = Arc<dyn Error + Send + Sync>;
+
+/// What a ledger can refuse or fail with.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LedgerError {
+    /// The path names no file.
+    #[error(
+        "a ledger must be a file, which {path:?} is not; databases in memory are not supported"
+    )]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The directory is not there and could not be made.
+    #[error("cannot make the ledger's directory {path:?}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// The file, or the lock file beside it, could not be made or opened.
+    #[error("cannot open {path:?}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// Another gateway has it open. Only one may write it.
+    #[error("the ledger {path:?} is open in another gateway, which holds {lock:?}")]
+    InUse {
+        /// The ledger.
+        path: PathBuf,
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// A newer gateway wrote it. It was not touched.
+    #[error(
+        "the ledger {path:?} has schema {found}, and this gateway knows no newer one than {known}: \
+         use a newer gateway; the file was not touched"
+    )]
+    NewerSchema {
+        /// The ledger.
+        path: PathBuf,
+        /// The schema's version in the file.
+        found: i64,
+        /// The newest that this binary knows.
+        known: i64,
+    },
+    /// A database, but somebody else's. It was not touched.
+    #[error("{path:?} is a database of another program; it was not touched")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is damaged.
+    #[error("the ledger {path:?} is damaged; it was kept as it is: move it away or restore a copy")]
+    Corrupt {
+        /// The ledger.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
+    /// The schema could not be brought up to date.
+    #[error("cannot bring the schema of the ledger {path:?} up to date")]
+    Schema {
+        /// The ledger.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
+
+    /// A command of this id is on record. Nothing was written.
+    #[error("a command with the id {command_id} is on record")]
+    Duplicate {
+        /// The id.
+        command_id: CommandId,
+    },
+    /// No command of this id is on record, so it can have no fate. Nothing was
+    /// written.
+    #[error("no command with the id {command_id} is on record, so it cannot be concluded")]
+    NotIntended {
+        /// The id.
+        command_id: CommandId,
+    },
+    /// The command has a fate. Nothing was written.
+    #[error("the command {command_id} is concluded")]
+    AlreadyConcluded {
+        /// The id.
+        command_id: CommandId,
+    },
+    /// The parameters hold typed text. Nothing was written.
+    #[error("the parameters of the command {command_id} hold typed text, which is never recorded")]
+    Unredacted {
+        /// The id.
+        command_id: CommandId,
+    },
+    /// The entry breaks a rule of the schema. Nothing was written.
+    #[error("the ledger's schema does not take the entry")]
+    Rejected {
+        /// Which rule.
+        #[source]
+        source: Cause,
+    },
+    /// Another connection kept the database locked, or every reader was busy.
+    /// Nothing was written; trying again is safe.
+    #[error("the ledger {path:?} was locked for longer than {patience:?}")]
+    Unavailable {
+        /// The ledger.
+        path: PathBuf,
+        /// How long was waited.
+        patience: Duration,
+        /// What the last attempt met.
+        #[source]
+        source: Cause,
+    },
+    /// The disk is full. Nothing was written; writing works again when there is
+    /// room.
+    #[error("no room to write the ledger {path:?}")]
+    Full {
+        /// The ledger.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
+    /// The database failed. What was being written is most likely not there,
+    /// but a failure to synchronise may leave it behind.
+    #[error("the ledger {path:?} failed")]
+    Storage {
+        /// The ledger.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
+    /// The ledger is closed. Nothing was written.
+    #[error("the ledger is closed")]
+    Closed,
+    /// The writer ended before it answered. The entry may have been written.
+    #[error("the ledger's writer ended before it answered")]
+    Interrupted,
+
+    /// Not a page token of this ledger.
+    #[error("not a page token")]
+    InvalidPageToken,
+    /// A page token of a query with other filters.
+    #[error("the page token belongs to a query with other filters")]
+    PageTokenMismatch,
+    /// A row holds what this version cannot read.
+    #[error("cannot read the ledger's row {seq}")]
+    UnreadableRow {
+        /// The row of `commands`.
+        seq: i64,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
+}
+
+/// What an error of the database means to whoever writes or reads.
+pub(crate) fn classify(path: &Path, patience: Duration, error: sqlx::Error) -> LedgerError {
+    let path = path.to_owned();
+    let condition = condition(&error);
+    if matches!(error, sqlx::Error::PoolClosed) {
+        return LedgerError::Closed;
+    }
+    let source: Cause = Arc::new(error);
+    match condition {
+        Condition::Locked => LedgerError::Unavailable {
+            path,
+            patience,
+            source,
+        },
+        Condition::Damaged => LedgerError::Corrupt { path, source },
+        Condition::Full => LedgerError::Full { path, source },
+        Condition::Constraint => LedgerError::Rejected { source },
+        Condition::Other => LedgerError::Storage { path, source },
+    }
+}
+
+/// The classes of the database's errors that call for different answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    Locked,
+    Damaged,
+    Full,
+    Constraint,
+    Other,
+}
+
+/// The class of an error, by SQLite's primary result code.
+pub(crate) fn condition(error: &sqlx::Error) -> Condition {
+    const BUSY: i32 = 5;
+    const LOCKED: i32 = 6;
+    const CORRUPT: i32 = 11;
+    const FULL: i32 = 13;
+    const CONSTRAINT: i32 = 19;
+    const NOT_A_DATABASE: i32 = 26;
+
+    if matches!(error, sqlx::Error::PoolTimedOut) {
+        return Condition::Locked;
+    }
+    let extended = error
+        .as_database_error()
+        .and_then(|error| error.code()?.parse::<i32>().ok());
+    match extended.map(|code| code & 0xff) {
+        Some(BUSY | LOCKED) => Condition::Locked,
+        Some(CORRUPT | NOT_A_DATABASE) => Condition::Damaged,
+        Some(FULL) => Condition::Full,
+        Some(CONSTRAINT) => Condition::Constraint,
+        Some(_) | None => Condition::Other,
+    }
+}

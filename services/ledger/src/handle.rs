@@ -1,0 +1,174 @@
+//! The handle that everybody holds.
+
+use std::path::{Path, absolute};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use fleetgate_runner::CommandId;
+use sqlx::SqlitePool;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+
+use crate::config::LedgerConfig;
+use crate::entry::{Change, Entry, NewFate, NewIntent, NewRecord};
+use crate::error::{LedgerError, classify};
+use crate::open::{self, Opened};
+use crate::query::{self, CommandPage, CommandQuery};
+use crate::row::CommandRow;
+use crate::stats::{Counters, LedgerStats};
+use crate::writer::{Ticket, Writer};
+
+/// Entries that may wait for the writer; who comes later waits for room.
+const QUEUE: usize = 1024;
+
+/// An open ledger. Clones share it.
+///
+/// Writing returns after the commit. A caller that stops waiting does not take
+/// its entry back.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    tickets: mpsc::Sender<Ticket>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: Arc<Path>,
+    patience: Duration,
+    readers: SqlitePool,
+    counters: Arc<Counters>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Ledger {
+    /// Opens a ledger, making it if it is missing and bringing its schema up to
+    /// date, and starts its writer.
+    ///
+    /// Fails, without touching the file, if another gateway has it open, if a
+    /// newer one wrote it, if it is another program's, or if it is damaged.
+    pub async fn open(config: LedgerConfig) -> Result<Self, LedgerError> {
+        let not_a_file = || LedgerError::NotAFile {
+            path: config.path.clone(),
+        };
+        if config.path == Path::new(":memory:") {
+            return Err(not_a_file());
+        }
+        let path: Arc<Path> = absolute(&config.path).map_err(|_| not_a_file())?.into();
+        let Opened {
+            lock,
+            connection,
+            options,
+            readers,
+        } = open::open(&path, &config).await?;
+
+        let (tickets, waiting) = mpsc::channel(QUEUE);
+        let shared = Shared {
+            path: Arc::clone(&path),
+            patience: config.patience,
+            readers: readers.clone(),
+            counters: Arc::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        let writer = Writer {
+            path,
+            patience: config.patience,
+            lock,
+            connection: Some(connection),
+            options,
+            readers,
+            tickets: waiting,
+            stop: shared.stop.clone(),
+            counters: Arc::clone(&shared.counters),
+        };
+        let span =
+            tracing::info_span!(parent: None, "ledger.writer", path = %shared.path.display());
+        shared.tasks.spawn(writer.run().instrument(span));
+        shared.tasks.close();
+        Ok(Self {
+            tickets,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Records a command that is about to be sent. Its id must be new:
+    /// [`LedgerError::Duplicate`].
+    pub async fn intend(&self, intent: NewIntent) -> Result<(), LedgerError> {
+        self.submit(Change::Intend(intent)).await
+    }
+
+    /// Records the fate of a command that was intended:
+    /// [`LedgerError::NotIntended`] if it was not. The first word on a command
+    /// stands: [`LedgerError::AlreadyConcluded`] for a second.
+    pub async fn conclude(&self, fate: NewFate) -> Result<(), LedgerError> {
+        self.submit(Change::Conclude(fate)).await
+    }
+
+    /// Records a command and its fate at once. Its id must be new:
+    /// [`LedgerError::Duplicate`].
+    pub async fn record(&self, record: NewRecord) -> Result<(), LedgerError> {
+        self.submit(Change::Record(record)).await
+    }
+
+    /// The command of this id.
+    pub async fn command(&self, id: &CommandId) -> Result<Option<CommandRow>, LedgerError> {
+        query::command(&self.shared.readers, id)
+            .await
+            .map_err(|error| self.read_failed(error))
+    }
+
+    /// One page of commands, the newest first.
+    pub async fn commands(&self, query: CommandQuery) -> Result<CommandPage, LedgerError> {
+        query::commands(&self.shared.readers, query)
+            .await
+            .map_err(|error| self.read_failed(error))
+    }
+
+    /// What the writer has done so far.
+    pub fn stats(&self) -> LedgerStats {
+        self.shared.counters.read()
+    }
+
+    /// Takes nothing more, writes what was handed in, and returns when the file
+    /// is closed and another gateway may open it.
+    pub async fn close(&self) {
+        self.shared.stop.cancel();
+        self.shared.tasks.wait().await;
+    }
+
+    async fn submit(&self, change: Change) -> Result<(), LedgerError> {
+        let entry = Entry {
+            at: SystemTime::now(),
+            change,
+        };
+        if entry.holds_text() {
+            return Err(LedgerError::Unredacted {
+                command_id: entry.command_id().clone(),
+            });
+        }
+        let (answer, answered) = oneshot::channel();
+        let ticket = Ticket {
+            entry,
+            submitted: Instant::now(),
+            answer,
+        };
+        self.tickets
+            .send(ticket)
+            .await
+            .map_err(|_| LedgerError::Closed)?;
+        answered.await.map_err(|_| LedgerError::Interrupted)?
+    }
+
+    fn read_failed(&self, error: query::ReadError) -> LedgerError {
+        match error {
+            query::ReadError::Database(error) => {
+                classify(&self.shared.path, self.shared.patience, error)
+            }
+            query::ReadError::Refused(error) => error,
+        }
+    }
+}

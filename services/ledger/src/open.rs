@@ -1,0 +1,208 @@
+//! From a path to a database that may be written: directory, lock, file, a look
+//! before anything is touched, then the schema.
+//!
+//! Invariant: a file that this binary must not write (a newer schema, another
+//! program's, a damaged one) is refused before a byte of it is changed.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool};
+
+use crate::config::{LedgerConfig, Synchronous};
+use crate::error::{LedgerError, classify};
+use crate::lock::{WriterLock, beside};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
+
+/// Marks a database as a ledger, in the header field that SQLite keeps for
+/// this: `FLGT`.
+const APPLICATION_ID: i32 = 0x464c_4754;
+
+/// A checkpoint cuts the WAL back to this after a burst.
+const WAL_LIMIT: &str = "67108864";
+
+/// An open database.
+pub(crate) struct Opened {
+    pub(crate) lock: WriterLock,
+    pub(crate) connection: SqliteConnection,
+    /// How the writer connects again if its connection fails.
+    pub(crate) options: SqliteConnectOptions,
+    pub(crate) readers: SqlitePool,
+}
+
+/// Opens the ledger at `path`, which must be absolute: SQLite reads meaning
+/// into a name such as `:memory:` or `file:x`.
+pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, LedgerError> {
+    make_directory(path)?;
+    let lock = WriterLock::take(path)?;
+    make_file(path)?;
+
+    let failed = |error| classify(path, config.patience, error);
+    let shared = SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(config.patience)
+        .disable_statement_logging();
+    let fresh = inspect(path, shared.clone(), config.patience).await?;
+
+    let options = shared
+        .clone()
+        .journal_mode(SqliteJournalMode::Wal)
+        .pragma("journal_size_limit", WAL_LIMIT)
+        .synchronous(match config.synchronous {
+            Synchronous::Full => SqliteSynchronous::Full,
+            Synchronous::Normal => SqliteSynchronous::Normal,
+        });
+    let mut connection = options.connect().await.map_err(failed)?;
+    if fresh {
+        // Before the first table, so that no half-made ledger looks foreign.
+        let mark = AssertSqlSafe(format!("PRAGMA application_id = {APPLICATION_ID}"));
+        sqlx::query(mark)
+            .execute(&mut connection)
+            .await
+            .map_err(failed)?;
+    }
+    MIGRATIONS
+        .run(&mut connection)
+        .await
+        .map_err(|error| migration_failed(path, config.patience, error))?;
+    connection.close().await.map_err(failed)?;
+
+    // The writer waits for a lock by itself: SQLite's way of waiting would
+    // hold a whole batch for as long as its most patient entry.
+    let options = options.busy_timeout(Duration::ZERO);
+    let connection = options.connect().await.map_err(failed)?;
+    let readers = SqlitePoolOptions::new()
+        .max_connections(config.readers.get())
+        .acquire_timeout(config.patience)
+        .connect_lazy_with(shared.read_only(true));
+    Ok(Opened {
+        lock,
+        connection,
+        options,
+        readers,
+    })
+}
+
+fn make_directory(path: &Path) -> Result<(), LedgerError> {
+    let Some(directory) = path.parent() else {
+        return Err(LedgerError::NotAFile {
+            path: path.to_owned(),
+        });
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|source| LedgerError::Directory {
+            path: directory.to_owned(),
+            source: Arc::new(source),
+        })
+}
+
+/// Makes the file for its owner only, if it is missing; SQLite would make it as
+/// the umask says, and gives its own files beside it the mode of this one.
+fn make_file(path: &Path) -> Result<(), LedgerError> {
+    match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {
+            Err(LedgerError::NotAFile {
+                path: path.to_owned(),
+            })
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(LedgerError::File {
+            path: path.to_owned(),
+            source: Arc::new(error),
+        }),
+    }
+}
+
+/// Looks at the database without touching it; true if it is empty.
+async fn inspect(
+    path: &Path,
+    shared: SqliteConnectOptions,
+    patience: Duration,
+) -> Result<bool, LedgerError> {
+    let failed = |error| classify(path, patience, error);
+    // Even a read-only connection leaves files of its own beside a WAL
+    // database. Told that nothing changes, which the lock sees to, it does not;
+    // but then it also ignores what a WAL still holds, so that counts only if
+    // there is none. A journal from a crash must be played back to read
+    // anything at all.
+    let crashed = beside(path, "-journal").exists();
+    let settled = !crashed && !beside(path, "-wal").exists();
+    let mut connection = shared
+        .read_only(!crashed)
+        .immutable(settled)
+        .connect()
+        .await
+        .map_err(failed)?;
+    let verdict = async {
+        let objects: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
+            .fetch_one(&mut connection)
+            .await?;
+        let application: i32 = sqlx::query_scalar("PRAGMA application_id")
+            .fetch_one(&mut connection)
+            .await?;
+        let migrated: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'",
+        )
+        .fetch_one(&mut connection)
+        .await?;
+        let version: Option<i64> = if application == APPLICATION_ID && migrated > 0 {
+            sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+                .fetch_one(&mut connection)
+                .await?
+        } else {
+            None
+        };
+        Ok((objects, application, version))
+    }
+    .await;
+    connection.close().await.map_err(failed)?;
+
+    let (objects, application, version) = verdict.map_err(failed)?;
+    let known = MIGRATIONS
+        .iter()
+        .map(|migration| migration.version)
+        .max()
+        .unwrap_or_default();
+    if application != APPLICATION_ID && (objects > 0 || application != 0) {
+        return Err(LedgerError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    match version {
+        Some(found) if found > known => Err(LedgerError::NewerSchema {
+            path: path.to_owned(),
+            found,
+            known,
+        }),
+        Some(_) | None => Ok(application == 0),
+    }
+}
+
+fn migration_failed(path: &Path, patience: Duration, error: MigrateError) -> LedgerError {
+    if let MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) = error {
+        return classify(path, patience, error);
+    }
+    LedgerError::Schema {
+        path: path.to_owned(),
+        source: Arc::new(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! A command as the ledger holds it, read back into the domain's types.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use fleetgate_runner::{BundleId, CommandId, CommandKind, Udid};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as UnknownName;
+use serde_json::{Map, Value};
+use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
+
+use crate::entry::Outcome;
+use crate::error::LedgerError;
+use crate::time::{duration, system_time};
+
+/// The columns that [`CommandRow::read`] expects, each command with its newest
+/// fate.
+pub(crate) const SELECT: &str = "
+SELECT c.seq, c.command_id, c.device, c.kind, c.app_bundle_id, c.parameters, c.caller, c.created_us,
+       f.fate, f.effect, f.reason, f.message, f.warning, f.reactivated, f.attempts, f.recovered,
+       f.queue_wait_us, f.device_time_us, f.concluded_us
+FROM commands AS c
+LEFT JOIN fates AS f ON f.seq = (
+    SELECT n.seq FROM fates AS n WHERE n.command_seq = c.seq ORDER BY n.revision DESC LIMIT 1
+)
+";
+
+/// A command and what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandRow {
+    /// Its place in the order of recording.
+    pub seq: i64,
+    /// Its id.
+    pub command_id: CommandId,
+    /// The phone.
+    pub device: Udid,
+    /// Which command.
+    pub kind: CommandKind,
+    /// The app that it names.
+    pub app_bundle_id: Option<BundleId>,
+    /// Its parameters, typed text replaced by its length.
+    pub parameters: Map<String, Value>,
+    /// Who asked for it.
+    pub caller: Option<String>,
+    /// When it was handed to the ledger: a mutation before its first byte was
+    /// sent, a read at its end. To the microsecond.
+    pub created: SystemTime,
+    /// What became of it; `None` while it is in flight.
+    pub conclusion: Option<Conclusion>,
+}
+
+/// What became of a command, and since when that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conclusion {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// When it was handed to the ledger. To the microsecond.
+    pub concluded: SystemTime,
+}
+
+type Unreadable = Box<dyn Error + Send + Sync>;
+
+impl CommandRow {
+    pub(crate) fn read(row: &SqliteRow) -> Result<Self, LedgerError> {
+        let seq = row.try_get("seq").unwrap_or_default();
+        Self::decode(row, seq).map_err(|error| LedgerError::UnreadableRow {
+            seq,
+            source: Arc::from(error),
+        })
+    }
+
+    fn decode(row: &SqliteRow, seq: i64) -> Result<Self, Unreadable> {
+        let text = |column: &str| row.try_get::<String, _>(column);
+        Ok(Self {
+            seq,
+            command_id: text("command_id")?.parse()?,
+            device: text("device")?.parse()?,
+            kind: named(&text("kind")?)?,
+            app_bundle_id: match row.try_get::<Option<String>, _>("app_bundle_id")? {
+                Some(id) => Some(id.parse()?),
+                None => None,
+            },
+            parameters: serde_json::from_str(&text("parameters")?)?,
+            caller: row.try_get("caller")?,
+            created: system_time(row.try_get("created_us")?),
+            conclusion: Conclusion::decode(row)?,
+        })
+    }
+}
+
+impl Conclusion {
+    fn decode(row: &SqliteRow) -> Result<Option<Self>, Unreadable> {
+        let Some(fate) = row.try_get::<Option<String>, _>("fate")? else {
+            return Ok(None);
+        };
+        let outcome = Outcome {
+            fate: named(&fate)?,
+            effect: named(&row.try_get::<String, _>("effect")?)?,
+            reason: row.try_get("reason")?,
+            message: row.try_get("message")?,
+            warning: row.try_get("warning")?,
+            reactivated: row.try_get("reactivated")?,
+            attempts: u32::try_from(row.try_get::<i64, _>("attempts")?)?,
+            recovered: row.try_get("recovered")?,
+            queue_wait: duration(row.try_get("queue_wait_us")?),
+            device_time: duration(row.try_get("device_time_us")?),
+        };
+        Ok(Some(Self {
+            outcome,
+            concluded: system_time(row.try_get("concluded_us")?),
+        }))
+    }
+}
+
+/// A value of one of the domain's enums by the name that its serde gives it,
+/// which is the only place where the names stand.
+fn named<'de, T: Deserialize<'de>>(name: &'de str) -> Result<T, UnknownName> {
+    T::deserialize(IntoDeserializer::<UnknownName>::into_deserializer(name))
+}

@@ -1,0 +1,197 @@
+//! The one task that writes.
+//!
+//! ```text
+//!            ┌──────────── whatever waits, 256 at most ◄───────────┐
+//!            ▼                                                     │
+//!        attempt ── written ──────────► answer each ───────────────┤
+//!          ▲ │ ├─── locked ───► refuse who has waited long enough, │
+//!          └─┼─┼─────────────── pause                              │
+//!            │ └─── a rule broken ─► halve the batch, each half    │
+//!            │                       for itself; alone: refuse it ─┤
+//!            └───── failed ────────► refuse all ───────────────────┘
+//! ```
+//!
+//! There is no tick: under load the batch grows by itself while the last one is
+//! being synchronised. The task ends when the ledger is closed, or its last
+//! handle dropped, and everything handed in before that has been answered.
+//!
+//! Invariant: an entry is answered once, and with success only after its
+//! commit.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::batch::{self, CommitError};
+use crate::entry::Entry;
+use crate::error::{Condition, LedgerError, classify, condition};
+use crate::lock::WriterLock;
+use crate::stats::Counters;
+
+/// The most entries in one transaction.
+pub(crate) const BATCH_LIMIT: usize = 256;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// An entry and whoever waits for it.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(crate) entry: Entry,
+    pub(crate) submitted: Instant,
+    pub(crate) answer: oneshot::Sender<Result<(), LedgerError>>,
+}
+
+/// What the task owns.
+pub(crate) struct Writer {
+    pub(crate) path: Arc<Path>,
+    pub(crate) patience: Duration,
+    pub(crate) lock: WriterLock,
+    /// `None` after a failure, until the next attempt.
+    pub(crate) connection: Option<SqliteConnection>,
+    pub(crate) options: SqliteConnectOptions,
+    pub(crate) readers: SqlitePool,
+    pub(crate) tickets: mpsc::Receiver<Ticket>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Writer {
+    pub(crate) async fn run(mut self) {
+        loop {
+            let batch = self.next_batch().await;
+            if batch.is_empty() {
+                break;
+            }
+            self.settle(batch).await;
+        }
+        // The writer goes last: only the last connection that may write folds
+        // the WAL into the file.
+        self.readers.close().await;
+        if let Some(connection) = self.connection.take()
+            && let Err(error) = connection.close().await
+        {
+            tracing::warn!(%error, "the ledger did not close cleanly");
+        }
+        drop(self.lock);
+    }
+
+    /// Whatever waits, or the first thing to come; empty at the end.
+    async fn next_batch(&mut self) -> Vec<Ticket> {
+        let mut batch = Vec::new();
+        if !self.tickets.is_closed() {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => self.tickets.close(),
+                _ = self.tickets.recv_many(&mut batch, BATCH_LIMIT) => return batch,
+            }
+        }
+        self.tickets.recv_many(&mut batch, BATCH_LIMIT).await;
+        batch
+    }
+
+    async fn settle(&mut self, batch: Vec<Ticket>) {
+        let mut batches = vec![batch];
+        while let Some(mut batch) = batches.pop() {
+            match self.write(&mut batch).await {
+                Ok(verdicts) => {
+                    self.counters.committed();
+                    for (ticket, verdict) in batch.into_iter().zip(verdicts) {
+                        self.answer(ticket, verdict);
+                    }
+                }
+                Err(LedgerError::Rejected { .. }) if batch.len() > 1 => {
+                    let second = batch.split_off(batch.len() / 2);
+                    batches.push(second);
+                    batches.push(batch);
+                }
+                Err(error) => {
+                    tracing::error!(%error, entries = batch.len(), "the ledger refuses entries");
+                    for ticket in batch {
+                        self.answer(ticket, Err(error.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the batch, waiting for a lock as long as each entry's patience
+    /// lasts; those that run out of it are answered and leave the batch.
+    async fn write(
+        &mut self,
+        batch: &mut Vec<Ticket>,
+    ) -> Result<Vec<Result<(), LedgerError>>, LedgerError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match self.attempt(batch).await {
+                Ok(verdicts) => return Ok(verdicts),
+                Err(error) => error,
+            };
+            if condition(&error) != Condition::Locked {
+                return Err(classify(&self.path, self.patience, error));
+            }
+            self.counters.found_locked();
+            let unavailable = classify(&self.path, self.patience, error);
+            let patience = self.patience;
+            for ticket in batch.extract_if(.., |ticket| ticket.submitted.elapsed() >= patience) {
+                self.answer(ticket, Err(unavailable.clone()));
+            }
+            let Some(first) = batch.first() else {
+                return Ok(Vec::new());
+            };
+            let left = patience.saturating_sub(first.submitted.elapsed());
+            tokio::time::sleep(pause.min(left)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        batch: &[Ticket],
+    ) -> Result<Vec<Result<(), LedgerError>>, sqlx::Error> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.options.connect().await?,
+        };
+        let entries: Vec<&Entry> = batch.iter().map(|ticket| &ticket.entry).collect();
+        match batch::commit(&mut connection, &entries).await {
+            Ok(verdicts) => {
+                self.connection = Some(connection);
+                Ok(verdicts)
+            }
+            Err(CommitError {
+                error,
+                spoiled: false,
+            }) => {
+                self.connection = Some(connection);
+                Err(error)
+            }
+            // The rollback that dropping it implies is what matters here, and
+            // it is done when this returns.
+            Err(CommitError {
+                error,
+                spoiled: true,
+            }) => {
+                if let Err(closing) = connection.close().await {
+                    tracing::debug!(error = %closing, "a failed connection did not close cleanly");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn answer(&self, ticket: Ticket, verdict: Result<(), LedgerError>) {
+        self.counters.answered(verdict.is_ok());
+        // Whoever asked may have stopped waiting; the entry stands all the same.
+        ticket.answer.send(verdict).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests;

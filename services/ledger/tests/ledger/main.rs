@@ -1,0 +1,12 @@
+//! The ledger on real files, seen through its public interface and, beside it,
+//! through plain connections to the same file.
+
+#![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
+
+mod batches;
+mod durability;
+mod locking;
+mod opening;
+mod paging;
+mod secrets;
+mod support;

@@ -1,0 +1,155 @@
+//! A ledger in a directory of its own, entries for it, and plain connections.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fleetgate_ledger::{Ledger, LedgerConfig, NewFate, NewIntent, NewRecord, Outcome};
+use fleetgate_runner::{CommandId, CommandKind, Effect, Fate};
+use futures_util::future::join_all;
+use serde_json::json;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, SqliteConnection};
+use tempfile::TempDir;
+
+pub(crate) const PHONE: &str = "00008110-000978540290401E";
+
+/// A directory with the place of a ledger in it.
+pub(crate) struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory().join("ledger.db")
+    }
+
+    pub(crate) fn config(&self) -> LedgerConfig {
+        LedgerConfig::new(self.path())
+    }
+
+    pub(crate) async fn open(&self) -> Ledger {
+        Ledger::open(self.config()).await.unwrap()
+    }
+
+    pub(crate) async fn open_with_patience(&self, patience: Duration) -> Ledger {
+        Ledger::open(LedgerConfig {
+            patience,
+            ..self.config()
+        })
+        .await
+        .unwrap()
+    }
+
+    /// A connection that knows nothing of the ledger.
+    pub(crate) async fn plain(&self) -> SqliteConnection {
+        SqliteConnectOptions::new()
+            .filename(self.path())
+            .create_if_missing(true)
+            .connect()
+            .await
+            .unwrap()
+    }
+
+    /// Every file and its bytes, but for the lock file.
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        fs::read_dir(self.directory())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_none_or(|extension| extension != "lock"))
+            .map(|path| (path.clone(), fs::read(path).unwrap()))
+            .collect()
+    }
+}
+
+/// Polls all of these in their order before anything else runs: on a test's
+/// runtime of one thread, the writer finds all of them waiting.
+pub(crate) async fn at_once<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    tokio::task::unconstrained(join_all(futures)).await
+}
+
+pub(crate) async fn run(connection: &mut SqliteConnection, statement: &'static str) {
+    sqlx::query(statement).execute(connection).await.unwrap();
+}
+
+pub(crate) async fn count(connection: &mut SqliteConnection, statement: &'static str) -> i64 {
+    sqlx::query_scalar(statement)
+        .fetch_one(connection)
+        .await
+        .unwrap()
+}
+
+/// Waits for `condition`, and fails if it does not come.
+pub(crate) async fn until(condition: impl Fn() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait)
+        .await
+        .expect("the condition should have come");
+}
+
+pub(crate) fn id(text: &str) -> CommandId {
+    text.parse().unwrap()
+}
+
+pub(crate) fn tap(command_id: &str) -> NewIntent {
+    let parameters = [
+        ("x", json!(120.5)),
+        ("y", json!(40)),
+        ("numberOfTaps", json!(2)),
+    ];
+    NewIntent {
+        command_id: id(command_id),
+        device: PHONE.parse().unwrap(),
+        kind: CommandKind::Tap,
+        app_bundle_id: Some("com.apple.Preferences".parse().unwrap()),
+        parameters: parameters
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .collect(),
+        caller: Some("grace".to_owned()),
+    }
+}
+
+pub(crate) fn completed() -> Outcome {
+    Outcome {
+        fate: Fate::Completed,
+        effect: Effect::Applied,
+        reason: None,
+        message: None,
+        warning: None,
+        reactivated: false,
+        attempts: 1,
+        recovered: false,
+        queue_wait: Duration::from_micros(17),
+        device_time: Duration::from_millis(230),
+    }
+}
+
+pub(crate) fn conclude(command_id: &str) -> NewFate {
+    NewFate {
+        command_id: id(command_id),
+        outcome: completed(),
+    }
+}
+
+pub(crate) fn record(command_id: &str) -> NewRecord {
+    NewRecord {
+        command: tap(command_id),
+        outcome: completed(),
+    }
+}
