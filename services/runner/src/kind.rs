@@ -59,6 +59,12 @@ impl CommandKind {
         }
     }
 
+    /// True if what is on the screen may be something else afterwards: by
+    /// intent, or because a backgrounded app was brought to the front for it.
+    pub fn may_change_screen(self) -> bool {
+        self.is_mutation() || matches!(self, Self::Viewport)
+    }
+
     /// True if the runner answers it outside its serial queue and does not
     /// journal it, so that it need not wait for the device's turn.
     pub fn bypasses_queue(self) -> bool {

@@ -1,1 +1,54 @@
-//! Placeholder.
+//! One device's session: every command to a phone goes through here, one at a
+//! time, and none leaves without a fate.
+//!
+//! A [`Session`] is a `tower::Service<Job>`. Behind it one task owns the
+//! device's lane and drives a stack of layers, a file each:
+//!
+//! ```text
+//!   Session     admit: the lane's queue, or past it for status    session, lane, queue
+//!   Aim         a relative point: read the viewport first         aim
+//!   OnRecord    intent before the first byte, fate before reply   on_record, recorder, settle
+//!   Contain     a panic or a shutdown is an outcome too           contain
+//!   BusyRetry   RUNNER_BUSY, and nothing else, is sent again      retry
+//!   RecoverLost a lost reply is asked for, never sent for again   recover
+//!   Resend      a read whose transport failed is sent again       resend
+//!   Window      one deadline over one whole attempt               window
+//!   (exchange)  Service<Exchange>, given by the caller
+//! ```
+//!
+//! It refuses to know any transport, database or RPC: the exchange with the
+//! phone and the recorder of fates are `tower` services that it is given.
+//!
+//! Invariant: a mutation is sent at most once per leave to send it, and its
+//! fate is known or called unknown; nothing of it depends on a caller that is
+//! still there.
+
+mod aim;
+mod backoff;
+mod config;
+mod contain;
+mod dispatch;
+mod failure;
+mod job;
+mod lane;
+mod on_record;
+mod queue;
+mod record;
+mod recorder;
+mod recover;
+mod resend;
+mod retry;
+mod session;
+mod settle;
+mod tally;
+#[cfg(test)]
+mod testing;
+mod turn;
+mod window;
+
+pub use config::SessionConfig;
+pub use failure::{Failed, Failure};
+pub use job::{Job, Receipt, Success};
+pub use lane::Load;
+pub use record::{Conclusion, Intent, Record, RecordError, RecordErrorKind, Subject};
+pub use session::{Session, SessionTask};

@@ -1,0 +1,43 @@
+//! What can be set about a session, with defaults that suit a real phone.
+//!
+//! The pauses between attempts are the protocol's own and follow the clock of
+//! the [`Budgets`]; they are no settings.
+
+use std::time::Duration;
+
+use fleetgate_runner::Budgets;
+
+/// The settings of one session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionConfig {
+    /// Budgets and windows, and the clock that they run under.
+    pub budgets: Budgets,
+    /// How many commands may wait for their turn, and how many callers may
+    /// share one of them. One more is refused as `LANE_FULL`.
+    pub queue_capacity: usize,
+    /// How many `status` requests may be under way beside the lane.
+    pub bypass_limit: usize,
+    /// How long a command may be kept from its turn's end by RUNNER_BUSY,
+    /// counted from the first such verdict.
+    ///
+    /// The default of 30 s is the runner's most common budget: work that was
+    /// abandoned for overrunning it often drains within as much again. Waiting
+    /// any longer makes everybody else in the queue pay, and after
+    /// 120 s of draining the runner calls itself wedged anyway.
+    pub busy_ceiling: Duration,
+    /// How long one entry of the record may take, retries included, before the
+    /// command goes on without it.
+    pub record_patience: Duration,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            budgets: Budgets::default(),
+            queue_capacity: 128,
+            bypass_limit: 8,
+            busy_ceiling: Duration::from_secs(30),
+            record_patience: Duration::from_secs(10),
+        }
+    }
+}

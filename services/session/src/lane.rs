@@ -1,0 +1,334 @@
+//! A device's lane: the one task that sends its commands, one at a time.
+//!
+//! ```text
+//!            ┌────────────────────────── one ends: answer its callers ◄─┐
+//!            ▼                                                          │
+//!   ┌──► IDLE ── something waits ──► RUNNING ───────────────────────────┘
+//!   │     │                            │
+//!   │     │ closing                    │ closing
+//!   │     ▼                            ▼
+//!   │   DONE ◄── nothing left ── DRAINING: nobody is let in, what was goes on
+//!   │                                  │
+//!   │                                  │ abandon: the grace has run out
+//!   │                                  ▼
+//!   │                            ABANDONED: what waits is answered NOT_SENT,
+//!   │                            what runs ends by `Contain` ──► DONE
+//!   └ in each state: callers are let in or refused, and answered at their
+//!     deadline, whatever becomes of their command
+//! ```
+//!
+//! Execution belongs to this task, not to callers: one that goes away or whose
+//! deadline passes stops waiting, and its mutation goes on to a fate on record.
+//! `status` goes past the lane, as on the runner, in tasks that belong to the
+//! lane as well and are bounded in number.
+//!
+//! A command that is answered from the queue is answered at once and put on
+//! record beside; that a mutation is not on record proves as much. One that was
+//! never let in is not recorded at all: its caller is told, and a flood must
+//! not become a flood of writes.
+
+use std::panic::AssertUnwindSafe;
+
+use fleetgate_runner::{CommandId, Effect, Fate, Point};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, OptionFuture};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tower::{Service, ServiceExt};
+use tracing::Instrument;
+
+use crate::config::SessionConfig;
+use crate::failure::{Failed, Failure};
+use crate::job::Success;
+use crate::queue::{Caller, Cut, Expired, Full, Queue};
+use crate::record::{Record, RecordError, Subject};
+use crate::recorder::{Ended, Recorder};
+use crate::turn::Turn;
+
+/// How a command ended.
+pub(crate) type Outcome = Result<Success, Failed>;
+
+/// Where one caller's answer goes.
+pub(crate) type ReplyTo = oneshot::Sender<Outcome>;
+
+/// A command and its caller on their way in.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    /// The command.
+    pub(crate) turn: Turn<Point>,
+    /// Who waits for it.
+    pub(crate) caller: Caller<ReplyTo>,
+}
+
+/// How busy a device is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Commands that wait for their turn.
+    pub queued: usize,
+    /// The command whose turn it is.
+    pub in_flight: Option<CommandId>,
+}
+
+/// The two steps of a shutdown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Closing {
+    /// Nobody is let in any more.
+    pub(crate) closing: CancellationToken,
+    /// Nothing goes on any more.
+    pub(crate) abandon: CancellationToken,
+}
+
+/// The state that the lane's task owns.
+#[derive(Debug)]
+pub(crate) struct Lane<S, R> {
+    stack: S,
+    recorder: Recorder<R>,
+    limits: SessionConfig,
+    closing: Closing,
+    load: watch::Sender<Load>,
+    queue: Queue<ReplyTo>,
+    /// Commands that go past the queue.
+    beside: JoinSet<()>,
+    /// Entries about commands that were answered from the queue.
+    notes: JoinSet<()>,
+}
+
+impl<S, R> Lane<S, R>
+where
+    S: Service<Turn<Point>, Response = Success, Error = Failed> + Clone + Send + 'static,
+    S::Future: Send,
+    R: Service<Record, Response = (), Error = RecordError> + Clone + Send + 'static,
+    R::Future: Send,
+{
+    /// A lane with nothing in it.
+    pub(crate) fn new(
+        stack: S,
+        recorder: Recorder<R>,
+        limits: SessionConfig,
+        closing: Closing,
+        load: watch::Sender<Load>,
+    ) -> Self {
+        let queue = Queue::new(limits.queue_capacity);
+        let (beside, notes) = (JoinSet::new(), JoinSet::new());
+        Self {
+            stack,
+            recorder,
+            limits,
+            closing,
+            load,
+            queue,
+            beside,
+            notes,
+        }
+    }
+
+    /// Serves callers until the lane is closed and empty.
+    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Submission>) {
+        let Closing { closing, abandon } = self.closing.clone();
+        let mut running = OptionFuture::from(None);
+        // No callers are let in; no submission is on its way; what is left is
+        // not waited for.
+        let (mut closed, mut drained, mut abandoned) = (false, false, false);
+        loop {
+            self.expire();
+            if let Some(turn) = self.queue.start(Instant::now(), ReplyTo::is_closed) {
+                running = OptionFuture::from(Some(self.execute(turn)));
+            }
+            self.publish();
+            if drained && self.is_idle() {
+                return;
+            }
+            tokio::select! {
+                // What has ended is answered before it can expire, and nobody
+                // is let in once the lane is closing.
+                biased;
+                Some(outcome) = &mut running => {
+                    running = OptionFuture::from(None);
+                    self.finish(outcome);
+                }
+                () = abandon.cancelled(), if !abandoned => {
+                    abandoned = true;
+                    self.abandon();
+                }
+                () = closing.cancelled(), if !closed => {
+                    closed = true;
+                    inbox.close();
+                }
+                () = until(self.queue.next_deadline()) => {}
+                Some(_ended) = self.beside.join_next() => {}
+                Some(_ended) = self.notes.join_next() => {}
+                submission = inbox.recv(), if !drained => match submission {
+                    Some(Submission { turn, caller }) if closed => {
+                        answer(caller.to, Err(unsent(&turn, Failure::Closed)));
+                    }
+                    Some(submission) => self.admit(submission),
+                    None => drained = true,
+                },
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.queue.running().is_none()
+            && self.queue.len() == 0
+            && self.beside.is_empty()
+            && self.notes.is_empty()
+    }
+
+    fn publish(&self) {
+        let load = Load {
+            queued: self.queue.len(),
+            in_flight: self.queue.running().map(|turn| turn.command_id.clone()),
+        };
+        self.load.send_if_modified(|published| {
+            let changed = *published != load;
+            *published = load;
+            changed
+        });
+    }
+
+    fn admit(&mut self, submission: Submission) {
+        let Submission { turn, caller } = submission;
+        let refused = if !turn.command.kind().bypasses_queue() {
+            let limit = self.limits.queue_capacity;
+            self.queue
+                .push(turn, caller)
+                .err()
+                .map(|Full(turn, to)| (turn, to, limit))
+        } else if self.beside.len() < self.limits.bypass_limit {
+            let execution = self.execute(turn.clone());
+            self.beside.spawn(attend(turn, execution, caller));
+            None
+        } else {
+            Some((turn, caller.to, self.limits.bypass_limit))
+        };
+        if let Some((turn, to, limit)) = refused {
+            answer(to, Err(unsent(&turn, Failure::LaneFull { limit })));
+        }
+    }
+
+    /// The turn's way through the stack, which ends even if the stack panics.
+    fn execute(&self, turn: Turn<Point>) -> BoxFuture<'static, Outcome> {
+        let stack = self.stack.clone();
+        let span = turn.span.clone();
+        let execution = async move {
+            // What the exchange's panics become is `Contain`'s business; this
+            // is for a panic above it, such as the recorder's.
+            let crashed = turn.clone();
+            let outcome = AssertUnwindSafe(stack.oneshot(turn)).catch_unwind().await;
+            let outcome = outcome.unwrap_or_else(|_panic| {
+                let (fate, effect) = crashed.tally.without_answer();
+                Err(Failed {
+                    receipt: crashed.receipt(fate, effect),
+                    failure: Failure::Crashed,
+                })
+            });
+            let (Ok(Success { receipt, .. }) | Err(Failed { receipt, .. })) = &outcome;
+            tracing::Span::current().record(
+                "fleetgate.command.fate",
+                tracing::field::debug(receipt.fate),
+            );
+            outcome
+        };
+        execution.instrument(span).boxed()
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        let mut callers = self.queue.finish().peekable();
+        let mut outcome = Some(outcome);
+        while let Some(to) = callers.next() {
+            // A snapshot is large: the last caller gets the original.
+            let copy = if callers.peek().is_some() {
+                outcome.clone()
+            } else {
+                outcome.take()
+            };
+            if let Some(copy) = copy {
+                answer(to, copy);
+            }
+        }
+    }
+
+    fn expire(&mut self) {
+        let Expired { waiting, running } = self.queue.expire(Instant::now());
+        for cut in waiting {
+            self.cut(cut, Failure::DeadlineInQueue);
+        }
+        for (turn, to) in running {
+            answer(to, Err(overdue(&turn)));
+        }
+    }
+
+    fn abandon(&mut self) {
+        for cut in self.queue.drain() {
+            self.cut(cut, Failure::Closed);
+        }
+    }
+
+    /// Answers a caller whose command will not be sent for its sake.
+    fn cut(&mut self, cut: Cut<ReplyTo>, failure: Failure) {
+        let Cut { turn, to, last } = cut;
+        let turn = turn.begin(Instant::now());
+        let failed = unsent(&turn, failure);
+        if last {
+            let recorder = self.recorder.clone();
+            let span = turn.span.clone();
+            let failed = failed.clone();
+            let note = async move {
+                let subject = Subject::from(turn.command);
+                recorder
+                    .note(Ended::failed(subject, turn.caller.as_deref(), &failed))
+                    .await;
+            };
+            self.notes.spawn(note.instrument(span));
+        }
+        answer(to, Err(failed));
+    }
+}
+
+/// Waits for a command that goes past the lane, and stops waiting at the
+/// caller's deadline.
+async fn attend(
+    turn: Turn<Point>,
+    mut execution: BoxFuture<'static, Outcome>,
+    caller: Caller<ReplyTo>,
+) {
+    let Caller { deadline, to } = caller;
+    tokio::select! {
+        biased;
+        outcome = &mut execution => answer(to, outcome),
+        () = until(deadline) => {
+            answer(to, Err(overdue(&turn)));
+            execution.await.ok();
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A caller that is gone by now needs no answer.
+fn answer(to: ReplyTo, outcome: Outcome) {
+    to.send(outcome).ok();
+}
+
+fn unsent(turn: &Turn<Point>, failure: Failure) -> Failed {
+    Failed {
+        receipt: turn.receipt(Fate::NotSent, Effect::None),
+        failure,
+    }
+}
+
+/// The command goes on: its fate is not known yet.
+fn overdue(turn: &Turn<Point>) -> Failed {
+    Failed {
+        receipt: turn.receipt(Fate::Unknown, Effect::Unknown),
+        failure: Failure::DeadlineExceeded,
+    }
+}

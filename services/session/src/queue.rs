@@ -1,0 +1,242 @@
+//! Who waits for a device, who is next, and who shares. Pure: no task, no
+//! clock, no channel; a caller is whatever `W` is.
+//!
+//! ```text
+//!            push                    start                 finish
+//!   caller ───────► waiting (FIFO) ─────────► running ───────────────► answered
+//!      │               │    ▲                 │    ▲
+//!      │ full          │    └── same snapshot ┼────┘  share
+//!      ▼               │ deadline             │ deadline
+//!   refused            ▼                      ▼
+//!                 answered, never sent    answered; the command goes on
+//! ```
+//!
+//! Invariants:
+//!
+//! - One command runs at a time, and commands start in the order they came.
+//! - A caller shares another's snapshot only if it is of the same app, and
+//!   nothing that changes the screen by intent or may bring another app to the
+//!   front was queued after it.
+//! - Every caller that was let in comes out once: from [`Queue::finish`],
+//!   [`Queue::expire`] or [`Queue::drain`]; or is gone and was only waiting for
+//!   a read.
+
+use std::collections::VecDeque;
+
+use fleetgate_runner::{AppAction, AppCommand, BundleId, Command, Point};
+use tokio::time::Instant;
+
+use crate::turn::Turn;
+
+/// The commands of one device that have not ended.
+#[derive(Debug)]
+pub(crate) struct Queue<W> {
+    capacity: usize,
+    waiting: VecDeque<Entry<W>>,
+    running: Option<Entry<W>>,
+}
+
+#[derive(Debug)]
+struct Entry<W> {
+    turn: Turn<Point>,
+    callers: Vec<Caller<W>>,
+}
+
+/// Somebody who waits for a command.
+#[derive(Debug)]
+pub(crate) struct Caller<W> {
+    /// Until when.
+    pub(crate) deadline: Option<Instant>,
+    /// Where the answer goes.
+    pub(crate) to: W,
+}
+
+/// A caller could not be let in.
+#[derive(Debug)]
+pub(crate) struct Full<W>(pub(crate) Turn<Point>, pub(crate) W);
+
+/// The callers whose deadline has passed.
+#[derive(Debug)]
+pub(crate) struct Expired<W> {
+    /// Whose command had not started, and will not for their sake.
+    pub(crate) waiting: Vec<Cut<W>>,
+    /// Whose command goes on.
+    pub(crate) running: Vec<(Turn<Point>, W)>,
+}
+
+/// A caller whose command has not started.
+#[derive(Debug)]
+pub(crate) struct Cut<W> {
+    /// The command.
+    pub(crate) turn: Turn<Point>,
+    /// Where the answer goes.
+    pub(crate) to: W,
+    /// True if nobody waits for the command any more: it has left the queue.
+    pub(crate) last: bool,
+}
+
+impl<W> Queue<W> {
+    /// Lets `capacity` commands wait, and as many callers share one.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            waiting: VecDeque::new(),
+            running: None,
+        }
+    }
+
+    /// Lets a caller in: behind all others, or to an equal snapshot.
+    pub(crate) fn push(&mut self, turn: Turn<Point>, caller: Caller<W>) -> Result<(), Full<W>> {
+        let capacity = self.capacity;
+        if let Some(entry) = self.shareable(&turn) {
+            if entry.callers.len() >= capacity {
+                return Err(Full(turn, caller.to));
+            }
+            entry.turn.patience.extend(caller.deadline);
+            entry.callers.push(caller);
+            return Ok(());
+        }
+        if self.waiting.len() >= capacity {
+            return Err(Full(turn, caller.to));
+        }
+        self.waiting.push_back(Entry {
+            turn,
+            callers: vec![caller],
+        });
+        Ok(())
+    }
+
+    /// The newest command that `turn` may share.
+    fn shareable(&mut self, turn: &Turn<Point>) -> Option<&mut Entry<W>> {
+        let app = snapshot_of(&turn.command)?;
+        let newest_first = self.waiting.iter_mut().rev().chain(self.running.as_mut());
+        for entry in newest_first {
+            if snapshot_of(&entry.turn.command) == Some(app) {
+                return Some(entry);
+            }
+            if entry.turn.command.kind().may_change_screen() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Starts the next command, unless one runs. A read whose callers are all
+    /// gone is dropped instead; a mutation has been asked for and is not.
+    pub(crate) fn start(&mut self, now: Instant, gone: impl Fn(&W) -> bool) -> Option<Turn<Point>> {
+        if self.running.is_some() {
+            return None;
+        }
+        let wanted = |entry: &Entry<W>| {
+            entry.turn.command.is_mutation() || !entry.callers.iter().all(|caller| gone(&caller.to))
+        };
+        let Entry { turn, callers } =
+            std::iter::from_fn(|| self.waiting.pop_front()).find(wanted)?;
+        let turn = turn.begin(now);
+        self.running = Some(Entry {
+            turn: turn.clone(),
+            callers,
+        });
+        Some(turn)
+    }
+
+    /// The running command has ended; those who still wait for it.
+    pub(crate) fn finish(&mut self) -> impl Iterator<Item = W> + use<W> {
+        self.running
+            .take()
+            .into_iter()
+            .flat_map(|entry| entry.callers)
+            .map(|caller| caller.to)
+    }
+
+    /// The callers whose deadline is not after `now`. A command that nobody
+    /// waits for any more leaves the queue with the last of them.
+    pub(crate) fn expire(&mut self, now: Instant) -> Expired<W> {
+        let mut expired = Expired {
+            waiting: Vec::new(),
+            running: Vec::new(),
+        };
+        self.waiting.retain_mut(|entry| {
+            let cut = cut_off(&mut entry.callers, now);
+            let left = !entry.callers.is_empty();
+            let count = cut.len();
+            expired
+                .waiting
+                .extend(cut.into_iter().enumerate().map(|(at, to)| Cut {
+                    turn: entry.turn.clone(),
+                    to,
+                    last: !left && at + 1 == count,
+                }));
+            left
+        });
+        if let Some(entry) = &mut self.running {
+            let cut = cut_off(&mut entry.callers, now);
+            expired
+                .running
+                .extend(cut.into_iter().map(|to| (entry.turn.clone(), to)));
+        }
+        expired
+    }
+
+    /// When [`expire`](Self::expire) will next have something to do.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let entries = self.waiting.iter().chain(&self.running);
+        entries
+            .flat_map(|entry| &entry.callers)
+            .filter_map(|caller| caller.deadline)
+            .min()
+    }
+
+    /// Takes out everything that has not started.
+    pub(crate) fn drain(&mut self) -> Vec<Cut<W>> {
+        let mut cut = Vec::new();
+        for Entry { turn, callers } in self.waiting.drain(..) {
+            let count = callers.len();
+            cut.extend(callers.into_iter().enumerate().map(|(at, caller)| Cut {
+                turn: turn.clone(),
+                to: caller.to,
+                last: at + 1 == count,
+            }));
+        }
+        cut
+    }
+
+    /// How many commands wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The command that runs.
+    pub(crate) fn running(&self) -> Option<&Turn<Point>> {
+        self.running.as_ref().map(|entry| &entry.turn)
+    }
+}
+
+/// Takes out the callers whose deadline is not after `now`.
+fn cut_off<W>(callers: &mut Vec<Caller<W>>, now: Instant) -> Vec<W> {
+    let late = |caller: &mut Caller<W>| caller.deadline.is_some_and(|deadline| deadline <= now);
+    callers
+        .extract_if(.., late)
+        .map(|caller| caller.to)
+        .collect()
+}
+
+/// The app, if the command is a snapshot.
+fn snapshot_of(command: &Command<Point>) -> Option<&BundleId> {
+    match command {
+        Command::App(AppCommand { bundle_id, action }) => match action {
+            AppAction::Snapshot => Some(bundle_id),
+            AppAction::Viewport
+            | AppAction::Tap { .. }
+            | AppAction::LongPress { .. }
+            | AppAction::Drag { .. }
+            | AppAction::Type { .. }
+            | AppAction::KeyboardReturn
+            | AppAction::KeyboardDelete => None,
+        },
+        Command::Device(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

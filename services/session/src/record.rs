@@ -1,0 +1,123 @@
+//! What goes on record, and what the recorder may answer.
+//!
+//! The recorder is a `tower::Service<Record, Response = (), Error =
+//! RecordError>`; the session knows no database. It answers once the entry is
+//! durable.
+//!
+//! Typed text is part of a [`Subject`], wrapped so that it cannot be formatted.
+//! A recorder stores its length.
+
+use fleetgate_runner::send::Cause;
+use fleetgate_runner::{BundleId, Command, CommandId, CommandKind, Point, Udid};
+
+use crate::job::Receipt;
+
+/// One entry.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// A mutation is about to be sent.
+    Intent(Intent),
+    /// A command has ended.
+    Concluded(Conclusion),
+}
+
+/// A mutation that is about to be sent. Its first byte waits for the entry to
+/// be durable; an id that is already on record must be refused as
+/// [`RecordErrorKind::Duplicate`] and the entry that is there left alone.
+#[derive(Debug, Clone)]
+pub struct Intent {
+    /// To which device.
+    pub device: Udid,
+    /// What it is known by.
+    pub command_id: CommandId,
+    /// What exactly will be sent.
+    pub command: Command,
+    /// Who asked.
+    pub caller: Option<String>,
+}
+
+/// A command that has ended.
+#[derive(Debug, Clone)]
+pub struct Conclusion {
+    /// On which device.
+    pub device: Udid,
+    /// True if an [`Intent`] went before, whose fate this is. Otherwise this is
+    /// all there is of the command: a read, or a mutation that was never sent.
+    pub intended: bool,
+    /// What was asked.
+    pub subject: Subject,
+    /// Who asked.
+    pub caller: Option<String>,
+    /// What became of it.
+    pub receipt: Receipt,
+    /// Why it failed, as a code.
+    pub reason: Option<String>,
+    /// Why it failed, in words, without any text that it typed.
+    pub message: Option<String>,
+}
+
+/// What was asked, as far as it is known.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subject {
+    /// With every point in the app's own.
+    Resolved(Command),
+    /// Never sent, with points that were not resolved.
+    Unresolved(Command<Point>),
+}
+
+impl From<Command<Point>> for Subject {
+    fn from(command: Command<Point>) -> Self {
+        match command.clone().resolve(None) {
+            Some(resolved) => Self::Resolved(resolved),
+            None => Self::Unresolved(command),
+        }
+    }
+}
+
+impl Subject {
+    /// What kind of command.
+    pub fn kind(&self) -> CommandKind {
+        match self {
+            Self::Resolved(command) => command.kind(),
+            Self::Unresolved(command) => command.kind(),
+        }
+    }
+
+    /// The app that it names.
+    pub fn bundle_id(&self) -> Option<&BundleId> {
+        match self {
+            Self::Resolved(command) => command.bundle_id(),
+            Self::Unresolved(command) => command.bundle_id(),
+        }
+    }
+
+    /// `text` without what the command types.
+    pub(crate) fn redact(&self, text: String) -> String {
+        match self {
+            Self::Resolved(command) => command.redact(text),
+            Self::Unresolved(command) => command.redact(text),
+        }
+    }
+}
+
+/// Why something is not on record.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the ledger {}: {source}", match .kind {
+    RecordErrorKind::Duplicate => "knows this command already",
+    RecordErrorKind::Unavailable => "is unavailable",
+})]
+pub struct RecordError {
+    /// What kind of refusal.
+    pub kind: RecordErrorKind,
+    /// What the recorder says.
+    pub source: Cause,
+}
+
+/// The kinds of refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordErrorKind {
+    /// The command id is on record already.
+    Duplicate,
+    /// The entry could not be made durable, now or at all.
+    Unavailable,
+}

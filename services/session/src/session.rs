@@ -1,0 +1,174 @@
+//! The handle to a device's session, and the owner of its task.
+//!
+//! A [`Session`] only carries jobs in and answers out. Dropping a call's future
+//! ends the wait, never a mutation. Everything that runs belongs to the
+//! [`SessionTask`]; whoever holds that decides how it ends.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use fleetgate_runner::{Effect, Envelope, Exchange, Fate, SendError, Udid};
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tower::retry::RetryLayer;
+use tower::{Service, ServiceBuilder};
+use tracing::Instrument;
+
+use crate::aim::AimLayer;
+use crate::config::SessionConfig;
+use crate::contain::ContainLayer;
+use crate::failure::{Failed, Failure};
+use crate::job::{Job, Success};
+use crate::lane::{Closing, Lane, Load, Submission};
+use crate::on_record::OnRecordLayer;
+use crate::queue::Caller;
+use crate::record::{Record, RecordError};
+use crate::recorder::Recorder;
+use crate::recover::RecoverLostLayer;
+use crate::resend::Resend;
+use crate::retry::BusyRetry;
+use crate::turn::Turn;
+use crate::window::WindowLayer;
+
+/// How many submissions may be on their way to the lane, which takes them in
+/// and refuses them at once: its queue is what bounds the waiting.
+const INBOX: usize = 32;
+
+/// One device's session.
+///
+/// `poll_ready` is always ready; a device that is in too much demand answers
+/// [`Failure::LaneFull`].
+#[derive(Debug, Clone)]
+pub struct Session {
+    inbox: mpsc::Sender<Submission>,
+    load: watch::Receiver<Load>,
+}
+
+impl Session {
+    /// Starts a session on the current runtime.
+    ///
+    /// `exchange` carries out one attempt; it must not write the first byte
+    /// before the attempt's clearance has come and its mark is set. `recorder`
+    /// answers once an entry is durable. Either may be not ready at times, and
+    /// neither is trusted to answer in time, or not to panic.
+    pub fn spawn<X, R>(
+        device: Udid,
+        exchange: X,
+        recorder: R,
+        config: SessionConfig,
+    ) -> (Self, SessionTask)
+    where
+        X: Service<Exchange, Response = Envelope, Error = SendError> + Clone + Send + 'static,
+        X::Future: Send,
+        R: Service<Record, Response = (), Error = RecordError> + Clone + Send + 'static,
+        R::Future: Send,
+    {
+        let closing = Closing::default();
+        let span = tracing::info_span!("lane", device.id = %device);
+        let recorder = Recorder::new(recorder, device, config.record_patience);
+        // Top = outermost: a command passes from top to bottom.
+        let stack = ServiceBuilder::new()
+            .layer(AimLayer::new(recorder.clone()))
+            .layer(OnRecordLayer::new(recorder.clone()))
+            .layer(ContainLayer::new(closing.abandon.clone()))
+            .layer(RetryLayer::new(BusyRetry::new(
+                config.budgets,
+                config.busy_ceiling,
+            )))
+            .layer(RecoverLostLayer::new(config.budgets))
+            .layer(RetryLayer::new(Resend::new(config.budgets)))
+            .layer(WindowLayer::new(config.budgets))
+            .service(exchange);
+        let (inbox, submissions) = mpsc::channel(INBOX);
+        let (published, load) = watch::channel(Load::default());
+        let lane = Lane::new(stack, recorder, config, closing.clone(), published);
+        let mut task = JoinSet::new();
+        task.spawn(lane.run(submissions).instrument(span));
+        (Self { inbox, load }, SessionTask { task, closing })
+    }
+
+    /// How busy the device is.
+    pub fn load(&self) -> Load {
+        self.load.borrow().clone()
+    }
+}
+
+impl Service<Job> for Session {
+    type Response = Success;
+    type Error = Failed;
+    type Future = BoxFuture<'static, Result<Success, Failed>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, job: Job) -> Self::Future {
+        let inbox = self.inbox.clone();
+        Box::pin(async move {
+            let deadline = job.deadline;
+            let turn = Turn::from(job);
+            let unanswered = turn.clone();
+            let closed = |fate, effect| Failed {
+                receipt: unanswered.receipt(fate, effect),
+                failure: Failure::Closed,
+            };
+            let (to, answer) = oneshot::channel();
+            let submission = Submission {
+                turn,
+                caller: Caller { deadline, to },
+            };
+            if inbox.send(submission).await.is_err() {
+                return Err(closed(Fate::NotSent, Effect::None));
+            }
+            match answer.await {
+                Ok(outcome) => outcome,
+                // The lane is gone without a word, as when its task was
+                // dropped. The tally says whether it had sent anything; clones
+                // share it.
+                Err(_dropped) => {
+                    let (fate, effect) = unanswered.tally.without_answer();
+                    Err(closed(fate, effect))
+                }
+            }
+        })
+    }
+}
+
+/// The owner of a session's task. Dropping it ends the session at once, with
+/// fates that the record does not learn; [`shutdown`](Self::shutdown) is the
+/// proper end.
+#[derive(Debug)]
+#[must_use = "dropping it ends the session"]
+pub struct SessionTask {
+    task: JoinSet<()>,
+    closing: Closing,
+}
+
+impl SessionTask {
+    /// Ends the session and returns once every command that was let in has its
+    /// fate on record.
+    ///
+    /// Nobody is let in from now on ([`Failure::Closed`]). What was let in may
+    /// go on for `grace`; then what has not started ends NOT_SENT, and what is
+    /// in flight ends UNKNOWN if it was sent, both for the reason
+    /// `GATEWAY_DRAINING`. Putting that on record may take the configured
+    /// patience on top.
+    pub async fn shutdown(mut self, grace: Duration) {
+        self.closing.closing.cancel();
+        if tokio::time::timeout(grace, self.task.join_next())
+            .await
+            .is_err()
+        {
+            self.closing.abandon.cancel();
+        }
+        while let Some(ended) = self.task.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a lane ended by a panic");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! From what the stack below learned to what the caller is told. Pure.
+//!
+//! Fates and effects are decided here and in the [`Tally`], and nowhere else.
+//! What the runner says about a command that types passes through
+//! [`Command::redact`] here, before anything else can see it.
+//!
+//! [`Tally`]: crate::tally::Tally
+
+use std::time::Duration;
+
+use fleetgate_runner::{
+    Command, Disposition, Effect, Envelope, Fate, InvalidReply, Reply, RunnerError, SendError,
+};
+
+use crate::dispatch::{Answer, Unanswered};
+use crate::failure::{Failed, Failure};
+use crate::job::{Receipt, Success};
+use crate::turn::Turn;
+
+/// The outcome of a turn.
+pub(crate) fn settle(
+    turn: &Turn,
+    answer: Result<Answer, Unanswered>,
+    device_time: Duration,
+) -> Result<Success, Failed> {
+    let receipt = |fate, effect| Receipt {
+        device_time,
+        ..turn.receipt(fate, effect)
+    };
+    let failed = |(fate, effect), failure| Failed {
+        receipt: receipt(fate, effect),
+        failure,
+    };
+    match answer {
+        Ok(Answer::Replied(envelope)) => verdict(&turn.command, envelope, false, receipt),
+        Ok(Answer::Recovered(envelope)) => verdict(&turn.command, envelope, true, receipt),
+        Ok(Answer::ResultLost) => Ok(Success {
+            receipt: receipt(Fate::CompletedResultLost, Effect::Applied),
+            reply: Reply::Done(String::new()),
+        }),
+        Err(Unanswered::Unknown { cause, journal }) => {
+            let cause = redacted(&turn.command, cause);
+            Err(failed(
+                (Fate::Unknown, Effect::Unknown),
+                Failure::Unknown { cause, journal },
+            ))
+        }
+        Err(Unanswered::Send(error)) => {
+            let error = redacted(&turn.command, error);
+            Err(match (error.disposition(), error) {
+                (Disposition::NotExecuted, error) => match turn.tally.without_answer() {
+                    // Only a read comes here: an earlier attempt of it was
+                    // sent, and nothing is asked about a read.
+                    proved @ (Fate::Unknown, _) => failed(
+                        proved,
+                        Failure::Unknown {
+                            cause: error,
+                            journal: None,
+                        },
+                    ),
+                    proved => failed(proved, Failure::NotSent(error)),
+                },
+                (Disposition::Executed, SendError::InvalidReply(invalid)) => failed(
+                    (Fate::CompletedResultLost, Effect::Applied),
+                    Failure::Reply(invalid),
+                ),
+                (Disposition::Executed | Disposition::Unknown, cause) => failed(
+                    (Fate::Unknown, Effect::Unknown),
+                    Failure::Unknown {
+                        cause,
+                        journal: None,
+                    },
+                ),
+            })
+        }
+        Err(Unanswered::Abandoned) => Err(failed(turn.tally.without_answer(), Failure::Closed)),
+        Err(Unanswered::Crashed) => Err(failed(turn.tally.without_answer(), Failure::Crashed)),
+    }
+}
+
+fn verdict(
+    command: &Command,
+    envelope: Envelope,
+    recovered: bool,
+    receipt: impl Fn(Fate, Effect) -> Receipt,
+) -> Result<Success, Failed> {
+    let Envelope {
+        reactivated,
+        warning,
+        result,
+    } = envelope;
+    let warning = warning.map(|warning| command.redact(warning));
+    let receipt = |fate, effect| Receipt {
+        reactivated,
+        recovered,
+        warning,
+        ..receipt(fate, effect)
+    };
+    match result {
+        Ok(reply) => Ok(Success {
+            receipt: receipt(Fate::Completed, Effect::Applied),
+            reply: match reply {
+                Reply::Done(message) => Reply::Done(command.redact(message)),
+                reply @ (Reply::Viewport(_)
+                | Reply::Snapshot(_)
+                | Reply::Screenshot(_)
+                | Reply::Status(_)
+                | Reply::CommandStatus(_)) => reply,
+            },
+        }),
+        Err(RunnerError {
+            code,
+            message,
+            hint,
+        }) => Err(Failed {
+            receipt: receipt(Fate::Failed, code.effect()),
+            failure: Failure::Runner(RunnerError {
+                message: command.redact(message),
+                hint: hint.map(|hint| command.redact(hint)),
+                code,
+            }),
+        }),
+    }
+}
+
+/// An unusable reply is described by quoting from it.
+fn redacted(command: &Command, error: SendError) -> SendError {
+    match error {
+        SendError::InvalidReply(InvalidReply::NotAnEnvelope { detail }) => {
+            InvalidReply::NotAnEnvelope {
+                detail: command.redact(detail),
+            }
+            .into()
+        }
+        SendError::InvalidReply(InvalidReply::Data { kind, detail }) => InvalidReply::Data {
+            kind,
+            detail: command.redact(detail),
+        }
+        .into(),
+        error @ (SendError::NotAttached
+        | SendError::NotListening { .. }
+        | SendError::Connect(_)
+        | SendError::RequestTooLarge { .. }
+        | SendError::Refused(_)
+        | SendError::WindowClosed { .. }
+        | SendError::Broken(_)
+        | SendError::ReplyTooLarge { .. }) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests;
