@@ -30,6 +30,16 @@ impl Client {
             version: version.into(),
         }
     }
+
+    /// Who sent this request.
+    pub fn decode(packet: &Packet) -> Result<Self, InvalidMessage> {
+        let document = Document::read(packet)?;
+        let fields = document.fields();
+        Ok(Self::new(
+            fields.string("ProgName")?,
+            fields.string("ClientVersionString")?,
+        ))
+    }
 }
 
 /// One request.

@@ -1,0 +1,278 @@
+//! One phone: its screen, its runner, the faults that wait for it and the
+//! record of what happened to it.
+//!
+//! Everything that runs on behalf of the phone holds an `Arc` of this. Nothing
+//! here waits: changes are made under one lock, and every change bumps a watch
+//! that observers wait on.
+//!
+//! Invariant: at most one runner is up at a time, and one that has ended is
+//! cancelled with everything that it was doing.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fleetgate_runner::{CommandId, CommandKind, Udid};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{Instrument, info_span};
+
+use crate::clock::Clock;
+use crate::fault::{Fault, FaultQueue, Injection, Stage};
+use crate::load::Load;
+use crate::report::{Arrival, Connects, ObservedEffect, PhoneReport, Transport};
+use crate::runner::{Boot, Runner, worker};
+use crate::scenario::PhoneSpec;
+use crate::sync::lock;
+use crate::ui::Screen;
+
+/// How many effects and arrivals are kept; a lab may run for weeks.
+const KEPT: usize = 65_536;
+
+/// One phone of a lab.
+#[derive(Debug)]
+pub(crate) struct PhoneCore {
+    pub(crate) udid: Udid,
+    pub(crate) name: String,
+    pub(crate) clock: Clock,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) load: Load,
+    stop: CancellationToken,
+    state: Mutex<PhoneState>,
+    changed: watch::Sender<u64>,
+}
+
+/// What changes about a phone.
+#[derive(Debug)]
+pub(crate) struct PhoneState {
+    pub(crate) screen: Screen,
+    pub(crate) locked: bool,
+    pub(crate) connects: Connects,
+    pub(crate) in_flight: usize,
+    pub(crate) max_in_flight: usize,
+    pub(crate) coalesced: u64,
+    pub(crate) refronts: u64,
+    pub(crate) arrivals: VecDeque<Arrival>,
+    pub(crate) faults: FaultQueue,
+    runner: Option<Arc<Runner>>,
+    incarnations: u64,
+    effects: VecDeque<ObservedEffect>,
+    effects_total: u64,
+}
+
+impl PhoneCore {
+    /// A phone as the scenario describes it; its runner is not started yet.
+    pub(crate) fn new(
+        spec: &PhoneSpec,
+        clock: Clock,
+        tasks: TaskTracker,
+        load: Load,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
+        let mut screen = Screen::new(spec.screen.clone());
+        for (bundle, state) in &spec.apps {
+            screen.set_app_state(bundle, *state);
+        }
+        let mut faults = FaultQueue::default();
+        spec.faults
+            .iter()
+            .cloned()
+            .for_each(|fault| faults.push(fault));
+        Arc::new(Self {
+            udid: spec.udid.clone(),
+            name: spec.name.clone(),
+            clock,
+            tasks,
+            load,
+            stop,
+            state: Mutex::new(PhoneState {
+                screen,
+                locked: spec.locked,
+                connects: Connects::default(),
+                in_flight: 0,
+                max_in_flight: 0,
+                coalesced: 0,
+                refronts: 0,
+                arrivals: VecDeque::new(),
+                faults,
+                runner: None,
+                incarnations: 0,
+                effects: VecDeque::new(),
+                effects_total: 0,
+            }),
+            changed: watch::Sender::new(0),
+        })
+    }
+
+    /// Looks at the phone without changing it.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&PhoneState) -> T) -> T {
+        look(&lock(&self.state))
+    }
+
+    /// Changes the phone and tells everyone who watches it.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut PhoneState) -> T) -> T {
+        let changed = change(&mut lock(&self.state));
+        self.announce();
+        changed
+    }
+
+    /// Tells everyone who watches the phone that something is different.
+    pub(crate) fn announce(&self) {
+        self.changed.send_modify(|version| *version += 1);
+    }
+
+    /// Ticks after every change.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// The fault that befalls a command at this stage, if one does.
+    pub(crate) fn take_fault(&self, stage: Stage, kind: Option<CommandKind>) -> Option<Injection> {
+        self.change(|state| state.faults.take(stage, kind))
+    }
+
+    /// Queues a fault behind those that wait.
+    pub(crate) fn push_fault(&self, fault: Fault) {
+        self.change(|state| state.faults.push(fault));
+    }
+
+    /// Notes a request that the runner read.
+    pub(crate) fn note_arrival(&self, kind: CommandKind, command_id: Option<CommandId>) {
+        let at = self.clock.at();
+        self.change(|state| {
+            if state.arrivals.len() == KEPT {
+                state.arrivals.pop_front();
+            }
+            state.arrivals.push_back(Arrival {
+                command_id,
+                kind,
+                at,
+            });
+        });
+    }
+
+    /// Lets a command act on the screen and notes what it did. If it did
+    /// nothing, nothing is noted.
+    pub(crate) fn act<E>(
+        &self,
+        kind: CommandKind,
+        command_id: Option<&CommandId>,
+        act: impl FnOnce(&mut Screen) -> Result<String, E>,
+    ) -> Result<(), E> {
+        let at = self.clock.at();
+        self.change(|state| {
+            let what = act(&mut state.screen)?;
+            if state.effects.len() == KEPT {
+                state.effects.pop_front();
+            }
+            state.effects_total += 1;
+            let seq = state.effects_total;
+            let command_id = command_id.cloned();
+            state.effects.push_back(ObservedEffect {
+                seq,
+                command_id,
+                kind,
+                what,
+                at,
+            });
+            Ok(())
+        })
+    }
+
+    /// The runner that is up, if one is.
+    pub(crate) fn runner(&self) -> Option<Arc<Runner>> {
+        self.look(|state| state.runner.clone())
+    }
+
+    /// The runner that listens on `port`, if one does.
+    pub(crate) fn runner_on(&self, port: u16) -> Option<Arc<Runner>> {
+        self.runner().filter(|runner| runner.port == port)
+    }
+
+    /// Ends the runner that is up, if any, and starts another with an empty
+    /// journal.
+    pub(crate) fn start_runner(self: &Arc<Self>, port: u16, uptime: Duration) {
+        let (runner, jobs) = Runner::new(port, Boot::after(uptime), self.stop.child_token());
+        let runner = Arc::new(runner);
+        let incarnation = self.change(|state| {
+            if let Some(old) = state.runner.replace(Arc::clone(&runner)) {
+                old.stop.cancel();
+            }
+            state.incarnations += 1;
+            state.incarnations
+        });
+        let span = info_span!("runner", device.id = %self.udid, incarnation, port);
+        self.tasks
+            .spawn(worker::run(Arc::clone(self), runner, jobs).instrument(span));
+    }
+
+    /// Ends this runner, unless another has taken its place already.
+    pub(crate) fn end_runner(&self, runner: &Arc<Runner>) {
+        runner.stop.cancel();
+        self.change(|state| {
+            if state
+                .runner
+                .as_ref()
+                .is_some_and(|up| Arc::ptr_eq(up, runner))
+            {
+                state.runner = None;
+            }
+        });
+    }
+
+    /// Ends whatever runner is up.
+    pub(crate) fn kill_runner(&self) {
+        if let Some(runner) = self.change(|state| state.runner.take()) {
+            runner.stop.cancel();
+        }
+    }
+
+    /// Everything that can be seen of the phone.
+    pub(crate) fn report(&self, plugged: Vec<Transport>) -> PhoneReport {
+        let runner = self.runner();
+        // The runner has a lock of its own, never taken under the phone's.
+        let runner = runner.map(|runner| runner.report(&self.clock));
+        self.look(|state| PhoneReport {
+            udid: self.udid.to_string(),
+            name: self.name.clone(),
+            plugged,
+            locked: state.locked,
+            runner,
+            incarnations: state.incarnations,
+            in_flight: state.in_flight,
+            max_in_flight: state.max_in_flight,
+            coalesced: state.coalesced,
+            refronts: state.refronts,
+            connects: state.connects,
+            effects_total: state.effects_total,
+            effects: state.effects.iter().cloned().collect(),
+            arrivals: state.arrivals.iter().cloned().collect(),
+            faults: state.faults.waiting(),
+            screen: state.screen.summary(),
+        })
+    }
+}
+
+/// One command between its acceptance by the runner and its verdict. Counts
+/// itself while it exists, on the phone and in the lab.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<PhoneCore>);
+
+impl InFlight {
+    pub(crate) fn count(phone: &Arc<PhoneCore>) -> Self {
+        phone.change(|state| {
+            state.in_flight += 1;
+            state.max_in_flight = state.max_in_flight.max(state.in_flight);
+        });
+        phone.load.enter();
+        Self(Arc::clone(phone))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.load.leave();
+        self.0.change(|state| state.in_flight -= 1);
+    }
+}

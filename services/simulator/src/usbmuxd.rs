@@ -1,0 +1,180 @@
+//! The simulated usbmuxd: one conversation per connection.
+//!
+//! ```text
+//!   requests and replies, tags echoed
+//!      │  Listen                        Connect, result 0
+//!      ▼                                ▼
+//!   events until the client leaves      a raw pipe to the phone's runner
+//! ```
+//!
+//! It reads XML like the real one (the codec takes binary lists too), and
+//! answers in XML. A request that it does not understand gets result 1, a
+//! packet of another version result 6; a stream that cannot be cut into
+//! packets is closed. Pair records do not exist here: reading one results in
+//! 2, saving and deleting in 0.
+//!
+//! Invariant: a connection ends with the daemon that accepted it, and a pipe
+//! with the attachment that it goes through.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fleetgate_usbmux::{
+    Client, Decoder, DeviceList, Event, Header, MuxDeviceId, Packet, Phone, Reply, Request,
+    ResultCode,
+};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tracing::debug;
+
+use crate::lab::LabCore;
+use crate::mux::Daemon;
+use crate::runner::connection;
+
+mod pipe;
+
+/// The host's id, as `ReadBUID` answers it.
+const BUID: &str = "F1EE7000-5EED-4000-8000-51B1A7ED0000";
+
+/// Talks to one client until either side has had enough.
+pub(crate) async fn converse<S>(lab: &Arc<LabCore>, mut stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut table = lab.mux.watch();
+    let Ok(gone) = table
+        .wait_for(|table| table.daemon != Daemon::Stalled)
+        .await
+        .map(|table| (table.daemon == Daemon::Up).then(|| table.gone.clone()))
+    else {
+        return;
+    };
+    // A daemon that is down has no connections.
+    let Some(gone) = gone else { return };
+    let ending = gone.run_until_cancelled(requests(lab, &mut stream)).await;
+    if let Some(Err(error)) = ending {
+        debug!(%error, "the client is gone");
+    }
+}
+
+async fn requests(
+    lab: &Arc<LabCore>,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+) -> io::Result<()> {
+    let mut decoder = Decoder::new();
+    loop {
+        let Some(packet) = next_packet(stream, &mut decoder).await? else {
+            return Ok(());
+        };
+        let tag = packet.header.tag;
+        let reply = match understand(&packet) {
+            Err(result) => Reply::Result(result),
+            Ok(Request::ListDevices) => Reply::DeviceList(DeviceList {
+                phones: lab.mux.look(|table| table.phones().collect()),
+                skipped: 0,
+            }),
+            Ok(Request::Listen) => {
+                send(stream, &encoded(&Reply::Result(ResultCode::Ok), tag)?).await?;
+                let _listening = lab.listeners.enter(client_name(&packet));
+                return listen(lab, stream).await;
+            }
+            Ok(Request::Connect { device, port }) => match pipe::find(lab, device, port) {
+                Ok(pipe) => {
+                    send(stream, &encoded(&Reply::Result(ResultCode::Ok), tag)?).await?;
+                    return pipe.run(stream, decoder.into_rest()).await;
+                }
+                Err(pipe::Refusal::Result(result)) => Reply::Result(result),
+                Err(pipe::Refusal::Restart(ids)) => {
+                    lab.mux.start(ids);
+                    return Ok(());
+                }
+            },
+            Ok(Request::ReadBuid) => Reply::Buid(BUID.to_owned()),
+            Ok(Request::ReadPairRecord { .. }) => Reply::Result(ResultCode::BadDevice),
+            Ok(Request::SavePairRecord { .. } | Request::DeletePairRecord { .. }) => {
+                Reply::Result(ResultCode::Ok)
+            }
+            Ok(Request::ListListeners) => Reply::Listeners(lab.listeners.names()),
+            Ok(Request::Other(_)) => Reply::Result(ResultCode::BadCommand),
+        };
+        send(stream, &encoded(&reply, tag)?).await?;
+    }
+}
+
+/// A request, or the result that says what is wrong with it.
+fn understand(packet: &Packet) -> Result<Request, ResultCode> {
+    if packet.header.version != Header::VERSION {
+        return Err(ResultCode::BadVersion);
+    }
+    Request::decode(packet).map_err(|error| {
+        debug!(%error, "a request that makes no sense");
+        ResultCode::BadCommand
+    })
+}
+
+fn client_name(packet: &Packet) -> String {
+    Client::decode(packet).map_or_else(|_| "unknown".to_owned(), |client| client.name)
+}
+
+/// Says what is attached and then what changes, for as long as the client
+/// stays. What comes and goes between two looks at the table under the same
+/// number is not missed: numbers are not used twice by one daemon.
+async fn listen(
+    lab: &Arc<LabCore>,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+) -> io::Result<()> {
+    let mut table = lab.mux.watch();
+    let mut known: BTreeMap<MuxDeviceId, Phone> = BTreeMap::new();
+    loop {
+        let now: BTreeMap<MuxDeviceId, Phone> = {
+            let table = table.borrow_and_update();
+            table.phones().map(|phone| (phone.device, phone)).collect()
+        };
+        let mut events = Vec::new();
+        for device in known.keys().filter(|device| !now.contains_key(device)) {
+            events.extend_from_slice(
+                &Event::Detached(*device)
+                    .encode()
+                    .map_err(io::Error::other)?,
+            );
+        }
+        for phone in now
+            .values()
+            .filter(|phone| !known.contains_key(&phone.device))
+        {
+            let event = Event::Attached(phone.clone());
+            events.extend_from_slice(&event.encode().map_err(io::Error::other)?);
+        }
+        send(stream, &events).await?;
+        known = now;
+        tokio::select! {
+            changed = table.changed() => if changed.is_err() { return Ok(()) },
+            // A listening client has nothing more to say but that it leaves.
+            end = connection::silence(stream) => return end,
+        }
+    }
+}
+
+async fn next_packet(
+    stream: &mut (impl AsyncRead + Unpin),
+    decoder: &mut Decoder,
+) -> io::Result<Option<Packet>> {
+    loop {
+        if let Some(packet) = decoder.next_packet().map_err(io::Error::other)? {
+            return Ok(Some(packet));
+        }
+        if stream.read_buf(decoder.input()).await? == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+fn encoded(reply: &Reply, tag: u32) -> io::Result<Bytes> {
+    reply.encode(tag).map_err(io::Error::other)
+}
+
+async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await
+}
