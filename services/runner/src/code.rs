@@ -1,6 +1,6 @@
 //! The runner's error codes and what each proves.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::fate::Effect;
 use crate::words::open_words;
@@ -64,15 +64,14 @@ impl RunnerCode {
 }
 
 /// The runner's verdict against a command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct RunnerError {
     /// What kind of failure.
     pub code: RunnerCode,
     /// In words.
-    #[serde(default)]
     pub message: String,
     /// What the runner suggests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -58,6 +58,18 @@ impl From<Result<Reply, RunnerError>> for Envelope {
 impl Envelope {
     /// Reads the reply to a command of this kind, be it the body of an HTTP
     /// reply or a journal entry's `responseJson`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use fleetgate_runner::{CommandKind, Envelope, Reply};
+    ///
+    /// let body = br#"{"ok":true,"data":{"message":"tapped"},"reactivated":true}"#;
+    /// let envelope = Envelope::decode(CommandKind::Tap, body)?;
+    /// assert_eq!(envelope.result, Ok(Reply::Done("tapped".to_owned())));
+    /// assert!(envelope.reactivated);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn decode(kind: CommandKind, body: &[u8]) -> Result<Self, InvalidReply> {
         let outer: Outer<'_> =
             serde_json::from_slice(body).map_err(|error| InvalidReply::NotAnEnvelope {
@@ -135,12 +147,28 @@ fn lenient<'a, T: Deserialize<'a>>(part: Option<&'a RawValue>) -> Option<T> {
     part.and_then(|part| serde_json::from_str(part.get()).ok())
 }
 
+/// The reasons of an error envelope.
+#[derive(Default, Deserialize)]
+struct Reasons<'a> {
+    #[serde(borrow)]
+    code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    hint: Option<&'a RawValue>,
+}
+
 /// A verdict against the command stands even where its reasons cannot be read:
-/// then it is the generic one.
+/// without a code it is the generic one.
 fn verdict(error: Option<&RawValue>) -> RunnerError {
-    lenient(error).unwrap_or_else(|| RunnerError {
-        code: RunnerCode::CommandFailed,
-        message: "the runner gave no reason".to_owned(),
-        hint: None,
-    })
+    let Reasons {
+        code,
+        message,
+        hint,
+    } = lenient(error).unwrap_or_default();
+    RunnerError {
+        code: lenient(code).unwrap_or(RunnerCode::CommandFailed),
+        message: lenient(message).unwrap_or_default(),
+        hint: lenient(hint),
+    }
 }

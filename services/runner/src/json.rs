@@ -30,6 +30,7 @@ pub(crate) fn to_object<T: Serialize>(value: &T) -> Map<String, Value> {
 /// What is wrong with a text, without the strings that stand in it: they may
 /// be secrets, or megabytes.
 pub(crate) fn complaint(error: &serde_json::Error) -> String {
+    // The parser quotes what it found, and only that, in double quotes.
     let text = error.to_string();
     match (text.find('"'), text.rfind('"')) {
         (Some(first), Some(last)) if first < last => {
@@ -58,6 +59,16 @@ impl Serialize for Number {
             serializer.serialize_f64(self.0)
         }
     }
+}
+
+/// Writes a coordinate. One that is not finite is written as zero, as a runner
+/// does for an element without geometry.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+pub(crate) fn coordinate<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    Number(if value.is_finite() { *value } else { 0.0 }).serialize(serializer)
 }
 
 /// A duration in milliseconds: written whole, read from any number. What is

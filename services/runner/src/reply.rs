@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::JournalEntry;
+use crate::json;
 use crate::point::{AppPoint, UnitPoint};
 use crate::words::open_words;
 
@@ -110,12 +111,16 @@ pub struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rect {
     /// Points from the left edge.
+    #[serde(serialize_with = "json::coordinate")]
     pub x: f64,
     /// Points from the top edge.
+    #[serde(serialize_with = "json::coordinate")]
     pub y: f64,
     /// Width in points.
+    #[serde(serialize_with = "json::coordinate")]
     pub width: f64,
     /// Height in points.
+    #[serde(serialize_with = "json::coordinate")]
     pub height: f64,
 }
 
