@@ -1,0 +1,334 @@
+//! Pipes to phones: by which number, and what usbmuxd's answers mean.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use fleetgate_runner::{Disposition, SendError};
+use fleetgate_usbmux::Reply;
+use tokio::io::AsyncReadExt;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::daemon::{ALICE, BOB, Daemon, Lab, detached, network, udid, usb};
+use crate::{Dialer, MuxError, Usbmuxd, UsbmuxdConfig};
+
+/// The cause of a failure to connect.
+fn cause(error: &SendError) -> &MuxError {
+    let SendError::Connect(cause) = error else {
+        panic!("{error:?}")
+    };
+    cause.downcast_ref().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_result_of_a_connect_means_what_the_protocol_says() {
+    let mut lab = Lab::with(&[usb(3, ALICE)]).await;
+    for number in [1, 3, 4, 5, 6, 99, -1] {
+        let device = udid(ALICE);
+        let (outcome, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+            lab.daemon.connecting(3, 8100).await.result(number).await;
+        });
+        let error = outcome.unwrap_err();
+        assert_eq!(error.disposition(), Disposition::NotExecuted);
+        match number {
+            3 | 4 => assert!(
+                matches!(error, SendError::NotListening { port: 8100 }),
+                "{error:?}"
+            ),
+            _ => assert!(
+                matches!(cause(&error), MuxError::Refused { result } if result.number() == number),
+                "{error:?}"
+            ),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_do_not_fit_are_errors() {
+    let absent = b"<plist><dict><key>MessageType</key><string>Result</string></dict></plist>";
+    let with_header = |tag: u32, payload: &[u8]| -> Vec<u8> {
+        let length = u32::try_from(16 + payload.len()).unwrap();
+        let header = [length, 1, 8, tag].into_iter().flat_map(u32::to_le_bytes);
+        header.chain(payload.iter().copied()).collect()
+    };
+    let wrong_tag = Reply::Result(0.into()).encode(77).unwrap().to_vec();
+    let not_a_result = Reply::Buid("buid".to_owned()).encode(1).unwrap().to_vec();
+    let bad_frame = [15_u32, 1, 8, 1]
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .collect();
+    let cases = [
+        (with_header(1, absent), "the key `Number` is missing"),
+        (with_header(1, b"garbage"), "unreadable property list"),
+        (
+            wrong_tag,
+            "expected the answer to request 1, got that to 77",
+        ),
+        (not_a_result, "another question"),
+        (bad_frame, "cannot hold its own header"),
+    ];
+    let mut lab = Lab::with(&[usb(3, ALICE)]).await;
+    for (answer, complaint) in cases {
+        let device = udid(ALICE);
+        let (outcome, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+            lab.daemon.connecting(3, 8100).await.raw(&answer).await;
+        });
+        let error = outcome.unwrap_err();
+        assert!(cause(&error).to_string().contains(complaint), "{error}");
+        assert_eq!(error.disposition(), Disposition::NotExecuted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_glued_to_the_answer_are_the_first_of_the_pipe() {
+    let mut lab = Lab::with(&[usb(3, ALICE)]).await;
+    let device = udid(ALICE);
+    let (pipe, mut peer) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        let mut peer = lab.daemon.connecting(3, 8100).await;
+        let mut burst = Reply::Result(0.into()).encode(peer.tag).unwrap().to_vec();
+        burst.extend(b"early, ");
+        peer.raw(&burst).await;
+        peer
+    });
+    peer.raw(b"late").await;
+    drop(peer);
+    let mut text = String::new();
+    pipe.unwrap().read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "early, late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn twins_are_connected_to_by_cable_or_not_at_all() {
+    let mut lab = Lab::with(&[network(2, ALICE), usb(1, ALICE)]).await;
+    let device = udid(ALICE);
+    let (pipe, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        lab.daemon.connecting(1, 8100).await.result(0).await;
+    });
+    pipe.unwrap();
+
+    sleep(Duration::from_secs(1)).await;
+    lab.listener.events(&[detached(1)]).await;
+    lab.until(|inventory| inventory.devices[&device].usb.is_none())
+        .await;
+    let dials = lab.daemon.dials();
+    let error = lab.usbmuxd.connect(&device, 8100).await.unwrap_err();
+    assert!(matches!(error, SendError::NotAttached), "{error:?}");
+    assert_eq!(lab.daemon.dials(), dials, "nothing was dialled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_number_is_resolved_again_once_when_the_phone_was_replugged() {
+    let mut lab = Lab::with(&[usb(1, ALICE)]).await;
+    let device = udid(ALICE);
+    let (pipe, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        lab.daemon.connecting(1, 8100).await.result(2).await;
+        sleep(Duration::from_millis(200)).await;
+        lab.listener.events(&[detached(1), usb(7, ALICE)]).await;
+        lab.daemon.connecting(7, 8100).await.result(0).await;
+    });
+    pipe.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_number_that_stays_refused_is_tried_twice_and_no_more() {
+    let mut lab = Lab::with(&[usb(1, ALICE)]).await;
+    let (usbmuxd, device) = (lab.usbmuxd.clone(), udid(ALICE));
+    let (outcome, ()) = tokio::join!(usbmuxd.connect(&device, 8100), async {
+        lab.daemon.connecting(1, 8100).await.result(2).await;
+        lab.until(|inventory| inventory.route(&device).is_none())
+            .await;
+        lab.listener.events(&[usb(1, ALICE)]).await;
+        lab.daemon.connecting(1, 8100).await.result(2).await;
+    });
+    assert!(
+        matches!(outcome, Err(SendError::NotAttached)),
+        "{outcome:?}"
+    );
+    assert_eq!(lab.daemon.dials(), 3, "one to listen and two to connect");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_number_makes_a_settled_listener_learn_the_numbers_anew() {
+    let mut lab = Lab::with(&[usb(1, ALICE), usb(2, BOB)]).await;
+    sleep(Duration::from_secs(60)).await;
+    let device = udid(ALICE);
+    let (pipe, listener) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        lab.daemon.connecting(1, 8100).await.result(2).await;
+        let listener = lab.daemon.listening(&[usb(2, BOB), usb(3, ALICE)]).await;
+        lab.daemon.connecting(3, 8100).await.result(0).await;
+        listener
+    });
+    let route = pipe.unwrap().route();
+    assert_eq!(route.generation, 2);
+    drop(listener);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_phone_that_usbmuxd_does_not_list_after_a_refusal_is_not_attached() {
+    let mut lab = Lab::with(&[usb(1, ALICE)]).await;
+    let device = udid(ALICE);
+    let began = Instant::now();
+    let (outcome, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        lab.daemon.connecting(1, 8100).await.result(2).await;
+    });
+    assert!(
+        matches!(outcome, Err(SendError::NotAttached)),
+        "{outcome:?}"
+    );
+    assert!(
+        began.elapsed() <= Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_number_never_crosses_a_restart_not_even_during_a_connect() {
+    let mut lab = Lab::with(&[usb(1, ALICE)]).await;
+    let device = udid(ALICE);
+    let listener = lab.listener;
+    let daemon = &mut lab.daemon;
+    let (pipe, _kept) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        let mut asked_for_alice = daemon.connecting(1, 8100).await;
+        // The daemon that is asked now is another one, and 1 is another phone.
+        drop(listener);
+        let listener = daemon.listening(&[usb(1, BOB), usb(2, ALICE)]).await;
+        asked_for_alice.result(0).await;
+        daemon.connecting(2, 8100).await.result(0).await;
+        assert!(
+            asked_for_alice.hung_up().await.is_empty(),
+            "nothing may reach the wrong phone"
+        );
+        listener
+    });
+    assert_eq!(pipe.unwrap().route().generation, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_breaks_before_the_answer_is_made_once_more() {
+    let mut lab = Lab::with(&[usb(1, ALICE)]).await;
+    let device = udid(ALICE);
+    let (pipe, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        drop(lab.daemon.connecting(1, 8100).await);
+        lab.daemon.connecting(1, 8100).await.result(0).await;
+    });
+    pipe.unwrap();
+
+    let (outcome, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        drop(lab.daemon.connecting(1, 8100).await);
+        let mut peer = lab.daemon.connecting(1, 8100).await;
+        let half = Reply::Result(0.into()).encode(peer.tag).unwrap();
+        peer.raw(&half[..20]).await;
+    });
+    let error = outcome.unwrap_err();
+    assert!(
+        matches!(cause(&error), MuxError::Closed { mid_packet: true }),
+        "{error:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_usbmuxd_that_is_back_in_a_moment_is_waited_for() {
+    let mut lab = Lab::with(&[usb(1, ALICE)]).await;
+    lab.daemon.refuse(true);
+    lab.listener.hang_up().await;
+    lab.until(|inventory| !inventory.connected).await;
+    let device = udid(ALICE);
+    let (pipe, _kept) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        sleep(Duration::from_secs(2)).await;
+        lab.daemon.refuse(false);
+        // The phones come a moment after the answer to Listen.
+        let mut listener = lab.daemon.listening(&[]).await;
+        sleep(Duration::from_millis(100)).await;
+        listener.events(&[usb(9, ALICE)]).await;
+        lab.daemon.connecting(9, 8100).await.result(0).await;
+        listener
+    });
+    pipe.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_usbmuxd_that_stays_away_is_an_error_that_says_why() {
+    let mut lab = Lab::with(&[usb(1, ALICE)]).await;
+    lab.daemon.refuse(true);
+    lab.listener.hang_up().await;
+    sleep(Duration::from_secs(20)).await;
+    let began = Instant::now();
+    let error = lab.usbmuxd.connect(&udid(ALICE), 8100).await.unwrap_err();
+    assert!(
+        matches!(cause(&error), MuxError::Unreachable { .. }),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("connection refused"), "{error}");
+    assert_eq!(
+        began.elapsed(),
+        Duration::ZERO,
+        "a long outage is not waited for"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn port_0_is_refused() {
+    let lab = Lab::with(&[usb(1, ALICE)]).await;
+    let error = lab.usbmuxd.connect(&udid(ALICE), 0).await.unwrap_err();
+    assert!(matches!(cause(&error), MuxError::Port(_)), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_connect_hangs_up() {
+    let mut lab = Lab::with(&[usb(1, ALICE)]).await;
+    let device = udid(ALICE);
+    let (outcome, mut peer) = tokio::join!(
+        timeout(Duration::from_secs(45), lab.usbmuxd.connect(&device, 8100)),
+        lab.daemon.connecting(1, 8100),
+    );
+    outcome.unwrap_err();
+    assert!(peer.hung_up().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_herd_that_arrives_while_nothing_is_accepted_gets_through_a_few_at_a_time() {
+    const OUTAGE: Duration = Duration::from_secs(3);
+    let (scripted, mut daemon) = Daemon::new();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let peak = Arc::clone(&most);
+    let began = Instant::now();
+    let dialer = Dialer::from_fn("herd", move || {
+        let (scripted, now, most) = (scripted.clone(), Arc::clone(&now), Arc::clone(&most));
+        Box::pin(async move {
+            most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            sleep(Duration::from_millis(1)).await;
+            now.fetch_sub(1, Ordering::Relaxed);
+            // The listener itself is served from the start.
+            let full = began.elapsed() > Duration::from_millis(10) && began.elapsed() < OUTAGE;
+            if full {
+                Err(io::ErrorKind::WouldBlock.into())
+            } else {
+                scripted.dial().await
+            }
+        })
+    });
+    let config = UsbmuxdConfig {
+        max_dials: 8,
+        ..UsbmuxdConfig::default()
+    };
+    let (usbmuxd, _task) = Usbmuxd::spawn(dialer, config);
+    let _listener = daemon.listening(&[usb(1, ALICE)]).await;
+    sleep(Duration::from_millis(20)).await;
+
+    let mut herd = JoinSet::new();
+    for _ in 0..200 {
+        let usbmuxd = usbmuxd.clone();
+        herd.spawn(async move { usbmuxd.connect(&udid(ALICE), 8100).await });
+    }
+    for _ in 0..200 {
+        daemon.connecting(1, 8100).await.result(0).await;
+    }
+    while let Some(outcome) = herd.join_next().await {
+        outcome.unwrap().unwrap();
+    }
+    assert!(began.elapsed() >= OUTAGE && began.elapsed() < Duration::from_secs(5));
+    assert_eq!(peak.load(Ordering::Relaxed), 8);
+}
