@@ -215,7 +215,26 @@ impl Command<Point> {
     }
 
     /// The command with every point in the app's own points; `None` if one is
-    /// relative and there is no viewport to relate it to.
+    /// relative and there is no usable viewport to relate it to.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::num::NonZeroU32;
+    /// use fleetgate_runner::{AppAction, AppCommand, Command, Point, UnitPoint, Viewport};
+    ///
+    /// let middle = UnitPoint::new(0.5, 0.5).ok_or("not finite")?;
+    /// let tap = Command::App(AppCommand {
+    ///     bundle_id: "com.apple.Preferences".parse()?,
+    ///     action: AppAction::Tap { at: Point::Normalized(middle), taps: NonZeroU32::MIN },
+    /// });
+    /// assert!(tap.viewport_first().is_some());
+    ///
+    /// let viewport = Viewport { x: 0.0, y: 0.0, width: 393.0, height: 852.0 };
+    /// let resolved = tap.resolve(Some(&viewport)).ok_or("no viewport")?;
+    /// assert_eq!(resolved.recorded()["x"], 196.5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn resolve(self, viewport: Option<&Viewport>) -> Option<Command> {
         let (bundle_id, action) = match self {
             Self::Device(command) => return Some(Command::Device(command)),

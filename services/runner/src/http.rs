@@ -45,6 +45,15 @@ impl FrameError {
 }
 
 /// Takes the bytes of one connection and gives the one body that they carry.
+///
+/// ```
+/// use fleetgate_runner::http::{FrameError, RequestDecoder};
+///
+/// let mut decoder = RequestDecoder::new();
+/// assert_eq!(decoder.push(b"POST /command HTTP/1.1\r\ncontent-length: 2\r\n\r")?, None);
+/// assert_eq!(decoder.push(b"\n{}")?.as_deref(), Some(&b"{}"[..]));
+/// # Ok::<(), FrameError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct RequestDecoder {
     buffer: BytesMut,

@@ -2,6 +2,8 @@
 //!
 //! Two spellings of one phone must never become two phones, so a [`Udid`] is
 //! normalised when it is made and can be compared as it is.
+//!
+//! Invariant: a name that exists is usable; nothing checks it again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -64,6 +66,16 @@ macro_rules! name_type {
 
 /// A phone's one key: `00008110-000978540290401E` (upper case, a dash after
 /// eight digits) or forty lower-case hex digits, whatever spelling it came in.
+///
+/// ```
+/// use fleetgate_runner::{InvalidId, Udid};
+///
+/// let listed: Udid = "0000802000060D691AD8003A".parse()?;
+/// let asked: Udid = "00008020-00060d691ad8003a".parse()?;
+/// assert_eq!(listed, asked);
+/// assert_eq!(asked.to_string(), "00008020-00060D691AD8003A");
+/// # Ok::<(), InvalidId>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Udid(Arc<str>);

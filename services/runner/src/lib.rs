@@ -9,8 +9,30 @@
 //! It refuses to do I/O, to keep time and to decide policy: what to retry, and
 //! when, is the session's business.
 //!
-//! Invariant: what one side encodes the other decodes to an equal value, and no
-//! input makes a decoder panic.
+//! Invariant: what one side encodes the other decodes to an equal value
+//! (durations to the millisecond, as they travel), and no input makes a decoder
+//! panic.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use fleetgate_runner::{Button, Command, DeviceCommand, Envelope, Reply, Request};
+//!
+//! // The client asks …
+//! let command = Command::Device(DeviceCommand::Button { button: Button::Home });
+//! let asked = Request { command_id: Some("c-1".parse()?), command };
+//! let body = asked.encode();
+//!
+//! // … the runner understands and answers …
+//! let understood = Request::decode(&body)?;
+//! assert_eq!(understood, asked);
+//! let reply = Envelope::from(Ok(Reply::Done("pressed home".to_owned()))).encode();
+//!
+//! // … and the client knows how to read that, because it knows what it asked.
+//! let answer = Envelope::decode(asked.command.kind(), &reply)?;
+//! assert_eq!(answer.result?, Reply::Done("pressed home".to_owned()));
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod budget;
 pub mod code;
