@@ -126,7 +126,7 @@ impl Sight {
         turn.command
             .clone()
             .resolve(viewport.as_ref())
-            .ok_or(Failure::Crashed)
+            .ok_or_else(|| unusable("no place in it has finite coordinates"))
     }
 }
 
@@ -142,14 +142,11 @@ where
     };
     let (receipt, viewport) = match inner.oneshot(read).await {
         Ok(Success { receipt, reply }) => (receipt, frame(reply)),
-        Err(Failed { receipt, failure }) => (receipt, Err(failure)),
+        Err(Failed { receipt, failure }) => (receipt, Err(Failure::Viewport(Box::new(failure)))),
     };
-    let viewport = viewport
-        .map(Some)
-        .map_err(|failure| Failure::Viewport(Box::new(failure)));
     Sight {
         reactivated: receipt.reactivated,
-        viewport,
+        viewport: viewport.map(Some),
     }
 }
 
@@ -160,11 +157,16 @@ fn frame(reply: Reply) -> Result<Viewport, Failure> {
         | Reply::Snapshot(_)
         | Reply::Screenshot(_)
         | Reply::Status(_)
-        | Reply::CommandStatus(_) => Err(Failure::Reply(InvalidReply::Data {
-            kind: CommandKind::Viewport,
-            detail: "the reply to another command".to_owned(),
-        })),
+        | Reply::CommandStatus(_) => Err(unusable("it is the reply to another command")),
     }
+}
+
+fn unusable(detail: &str) -> Failure {
+    let (kind, detail) = (CommandKind::Viewport, detail.to_owned());
+    Failure::Viewport(Box::new(Failure::Reply(InvalidReply::Data {
+        kind,
+        detail,
+    })))
 }
 
 /// The outcome, if the app was brought to the front before.

@@ -46,7 +46,7 @@ pub(crate) fn bundle_id(bundle: &str) -> BundleId {
 }
 
 pub(crate) fn tap() -> Command<Point> {
-    let at = Point::Absolute(AppPoint { x: 10.0, y: 20.0 });
+    let at = Point::Absolute(AppPoint::new(10.0, 20.0).unwrap());
     app(
         "com.example",
         AppAction::Tap {
@@ -58,7 +58,7 @@ pub(crate) fn tap() -> Command<Point> {
 
 /// A tap in the middle of whatever the viewport is.
 pub(crate) fn tap_in_the_middle() -> Command<Point> {
-    let at = Point::Normalized(UnitPoint { x: 0.5, y: 0.5 });
+    let at = Point::Normalized(UnitPoint::new(0.5, 0.5).unwrap());
     app(
         "com.example",
         AppAction::Tap {

@@ -82,11 +82,7 @@ async fn completed_with_a_retained_reply_is_that_reply() {
 
 #[tokio::test(start_paused = true)]
 async fn completed_without_a_usable_reply_is_a_lost_result() {
-    for retained in [
-        None,
-        Some("{".to_owned()),
-        Some(r#"{"ok":true,"data":7}"#.to_owned()),
-    ] {
+    for retained in [None, Some("{".to_owned())] {
         let entry = JournalEntry {
             response_json: retained,
             ..entry("c-1", JournalState::Completed)
