@@ -216,6 +216,9 @@ pub(crate) fn condition(error: &sqlx::Error) -> Condition {
     const FULL: i32 = 13;
     const CONSTRAINT: i32 = 19;
     const NOT_A_DATABASE: i32 = 26;
+    // The one extended code that counts: no room to map the WAL's index, which
+    // is how a full disk shows when a ledger is opened.
+    const IOERR_SHMSIZE: i32 = 4874;
 
     if matches!(error, sqlx::Error::PoolTimedOut) {
         return Condition::Locked;
@@ -223,6 +226,9 @@ pub(crate) fn condition(error: &sqlx::Error) -> Condition {
     let extended = error
         .as_database_error()
         .and_then(|error| error.code()?.parse::<i32>().ok());
+    if extended == Some(IOERR_SHMSIZE) {
+        return Condition::Full;
+    }
     match extended.map(|code| code & 0xff) {
         Some(BUSY | LOCKED) => Condition::Locked,
         Some(CORRUPT | NOT_A_DATABASE) => Condition::Damaged,

@@ -59,20 +59,7 @@ pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, L
             Synchronous::Full => SqliteSynchronous::Full,
             Synchronous::Normal => SqliteSynchronous::Normal,
         });
-    let mut connection = options.connect().await.map_err(failed)?;
-    if fresh {
-        // Before the first table, so that no half-made ledger looks foreign.
-        let mark = AssertSqlSafe(format!("PRAGMA application_id = {APPLICATION_ID}"));
-        sqlx::query(mark)
-            .execute(&mut connection)
-            .await
-            .map_err(failed)?;
-    }
-    MIGRATIONS
-        .run(&mut connection)
-        .await
-        .map_err(|error| migration_failed(path, config.patience, error))?;
-    connection.close().await.map_err(failed)?;
+    migrate(path, options.clone(), fresh, config.patience).await?;
 
     // The writer waits for a lock by itself: SQLite's way of waiting would
     // hold a whole batch for as long as its most patient entry.
@@ -192,6 +179,30 @@ async fn inspect(
         }),
         Some(_) | None => Ok(application == 0),
     }
+}
+
+/// Brings the schema up to date, over a pool only since the migrator's future
+/// cannot be sent between threads with anything else.
+async fn migrate(
+    path: &Path,
+    options: SqliteConnectOptions,
+    fresh: bool,
+    patience: Duration,
+) -> Result<(), LedgerError> {
+    let failed = |error| classify(path, patience, error);
+    let pool = SqlitePoolOptions::new()
+        .max_connections(1)
+        .connect_with(options)
+        .await
+        .map_err(failed)?;
+    if fresh {
+        // Before the first table, so that no half-made ledger looks foreign.
+        let mark = AssertSqlSafe(format!("PRAGMA application_id = {APPLICATION_ID}"));
+        sqlx::query(mark).execute(&pool).await.map_err(failed)?;
+    }
+    let migrated = MIGRATIONS.run(&pool).await;
+    pool.close().await;
+    migrated.map_err(|error| migration_failed(path, patience, error))
 }
 
 fn migration_failed(path: &Path, patience: Duration, error: MigrateError) -> LedgerError {

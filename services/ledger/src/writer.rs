@@ -112,7 +112,7 @@ impl Writer {
                     batches.push(batch);
                 }
                 Err(error) => {
-                    tracing::error!(%error, entries = batch.len(), "the ledger refuses entries");
+                    tracing::error!(?error, refused = batch.len(), "the ledger cannot write");
                     for ticket in batch {
                         self.answer(ticket, Err(error.clone()));
                     }
@@ -139,8 +139,15 @@ impl Writer {
             self.counters.found_locked();
             let unavailable = classify(&self.path, self.patience, error);
             let patience = self.patience;
+            let waiting = batch.len();
             for ticket in batch.extract_if(.., |ticket| ticket.submitted.elapsed() >= patience) {
                 self.answer(ticket, Err(unavailable.clone()));
+            }
+            if batch.len() < waiting {
+                tracing::warn!(
+                    refused = waiting - batch.len(),
+                    "the ledger is locked by another connection"
+                );
             }
             let Some(first) = batch.first() else {
                 return Ok(Vec::new());
@@ -172,8 +179,8 @@ impl Writer {
                 self.connection = Some(connection);
                 Err(error)
             }
-            // The rollback that dropping it implies is what matters here, and
-            // it is done when this returns.
+            // Closed before the answer goes out, so that what is refused is
+            // undone by then.
             Err(CommitError {
                 error,
                 spoiled: true,

@@ -90,6 +90,7 @@ async fn a_journal_from_a_crash_is_played_back() {
     for statement in [
         "CREATE TABLE filler (blob BLOB)",
         "BEGIN",
+        "INSERT INTO filler VALUES (x'00')",
         "INSERT INTO filler VALUES (zeroblob(400000))",
     ] {
         sqlx::query(statement).execute(&mut crashing).await.unwrap();
@@ -97,6 +98,14 @@ async fn a_journal_from_a_crash_is_played_back() {
     let crashed = directory.path().join("crashed.db");
     fs::copy(&path, &crashed).unwrap();
     fs::copy(beside(&path, "-journal"), beside(&crashed, "-journal")).unwrap();
+    // Of the file itself the crash left the first page only; the journal holds
+    // the other one that there was.
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&crashed)
+        .unwrap()
+        .set_len(4096)
+        .unwrap();
     crashing.close().await.unwrap();
 
     let mut opened = open(&crashed, &config).await.unwrap();

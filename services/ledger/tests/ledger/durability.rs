@@ -259,3 +259,21 @@ async fn the_newest_word_on_a_command_counts() {
     }
     ledger.close().await;
 }
+
+#[tokio::test]
+async fn every_call_can_be_made_from_a_task() {
+    let place = Place::new();
+    let config = place.config();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move {
+        let ledger = fleetgate_ledger::Ledger::open(config).await?;
+        ledger.intend(tap("a")).await?;
+        ledger.conclude(conclude("a")).await?;
+        ledger.record(record("b")).await?;
+        let found = ledger.command(&id("a")).await?;
+        let page = ledger.commands(CommandQuery::default()).await?;
+        ledger.close().await;
+        Ok::<_, LedgerError>((found.is_some(), page.commands.len()))
+    });
+    assert_eq!(tasks.join_all().await.remove(0).unwrap(), (true, 2));
+}
