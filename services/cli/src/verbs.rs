@@ -1,0 +1,9 @@
+//! The verbs that ask a gateway, one a file.
+
+pub(crate) mod command;
+pub(crate) mod devices;
+pub(crate) mod history;
+pub(crate) mod screenshot;
+pub(crate) mod tap;
+pub(crate) mod tree;
+pub(crate) mod type_text;

@@ -1,0 +1,141 @@
+//! Moments and durations, as a command line gives them and as it shows them.
+//!
+//! A moment is in UTC, or so long ago. Nothing here reads a time zone.
+
+use std::time::{Duration, SystemTime};
+
+use prost_types::Timestamp;
+
+/// Reads a moment: RFC 3339 in UTC (`2026-11-30T12:00:00Z`, also without the
+/// `T` and the `Z`), or how long ago it was (`15m`, `2h 30m`).
+pub(crate) fn parse(text: &str) -> Result<SystemTime, String> {
+    parse_at(text, SystemTime::now())
+}
+
+fn parse_at(text: &str, now: SystemTime) -> Result<SystemTime, String> {
+    if let Ok(moment) = humantime::parse_rfc3339_weak(text) {
+        return Ok(moment);
+    }
+    let ago = humantime::parse_duration(text).map_err(|_| {
+        "neither a time in UTC such as 2026-11-30T12:00:00Z nor a duration such as 15m or 2h"
+            .to_owned()
+    })?;
+    now.checked_sub(ago)
+        .ok_or_else(|| "longer ago than a clock can tell".to_owned())
+}
+
+/// Reads a duration that is not zero.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if duration.is_zero() {
+        Err("must be longer than nothing".to_owned())
+    } else {
+        Ok(duration)
+    }
+}
+
+/// A moment as RFC 3339 with milliseconds; `None` if no clock could show it.
+pub(crate) fn stamp(timestamp: Timestamp) -> Option<String> {
+    let moment = SystemTime::try_from(timestamp).ok()?;
+    // The formatter panics outside of the years that RFC 3339 can name.
+    (0..253_402_300_800)
+        .contains(&timestamp.seconds)
+        .then(|| humantime::format_rfc3339_millis(moment).to_string())
+}
+
+/// A duration in milliseconds, to the microsecond.
+pub(crate) fn millis(duration: prost_types::Duration) -> Option<f64> {
+    let duration = Duration::try_from(duration).ok()?;
+    Some((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noon() -> SystemTime {
+        humantime::parse_rfc3339("2026-11-30T12:00:00Z").unwrap()
+    }
+
+    #[test]
+    fn a_moment_may_be_absolute() {
+        assert_eq!(
+            parse_at("2026-11-30T12:00:00Z", SystemTime::UNIX_EPOCH),
+            Ok(noon())
+        );
+        assert_eq!(
+            parse_at("2026-11-30 12:00:00", SystemTime::UNIX_EPOCH),
+            Ok(noon())
+        );
+        assert_eq!(
+            parse_at("2026-11-30T12:00:00.250Z", SystemTime::UNIX_EPOCH),
+            Ok(noon() + Duration::from_millis(250))
+        );
+    }
+
+    #[test]
+    fn a_moment_may_be_so_long_ago() {
+        assert_eq!(
+            parse_at("15m", noon()),
+            Ok(noon() - Duration::from_secs(900))
+        );
+        assert_eq!(
+            parse_at("1h 30m", noon()),
+            Ok(noon() - Duration::from_secs(5_400))
+        );
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_both_forms_named() {
+        for text in ["", "yesterday", "2026-13-01T00:00:00Z", "12"] {
+            let error = parse_at(text, noon()).unwrap_err();
+            assert!(
+                error.contains("2026-11-30T12:00:00Z") && error.contains("15m"),
+                "{text}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_duration_of_nothing_is_no_time_limit() {
+        assert!(parse_duration("0s").is_err());
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn timestamps_are_shown_to_the_millisecond_and_absurd_ones_not_at_all() {
+        let timestamp = Timestamp {
+            seconds: 1_796_040_000,
+            nanos: 123_456_789,
+        };
+        assert_eq!(
+            stamp(timestamp).as_deref(),
+            Some("2026-11-30T12:00:00.123Z")
+        );
+        assert_eq!(
+            stamp(Timestamp {
+                seconds: i64::MAX,
+                nanos: 0
+            }),
+            None
+        );
+        assert_eq!(
+            stamp(Timestamp {
+                seconds: -1,
+                nanos: 0
+            }),
+            None
+        );
+    }
+
+    #[test]
+    fn durations_are_shown_in_milliseconds() {
+        assert_eq!(
+            millis(prost_types::Duration {
+                seconds: 1,
+                nanos: 500_250_000
+            }),
+            Some(1_500.25)
+        );
+    }
+}
