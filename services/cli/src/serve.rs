@@ -1,0 +1,62 @@
+//! `serve`: a gateway, until it is told to stop.
+//!
+//! The first SIGINT or SIGTERM drains it: open calls end, no new ones are
+//! taken. The configuration caps how long that may take; a second signal ends
+//! it at once.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use fleetgate_gateway::config::LogFormat;
+use fleetgate_gateway::{Config, Gateway, Overrides};
+use tracing::{debug, info};
+
+use crate::logs;
+use crate::output::line;
+use crate::signals::Stop;
+
+/// Run a gateway.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every key of the configuration can be overridden by a variable, such as
+FLEETGATE_SERVER__LISTEN for listen of [server]. Logs go to stderr. SIGINT and
+SIGTERM drain the gateway; a second one ends it at once.
+
+Example:
+  FLEETGATE_RUNNER__PORT=8100 fleetgate serve --config /etc/fleetgate.toml")]
+pub(crate) struct Serve {
+    /// The configuration; without it, the defaults and the environment count
+    #[arg(long, env = "FLEETGATE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Serve {
+    /// Serves.
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let config = Config::load(self.config.as_deref())?;
+        let json = match config.log.format {
+            LogFormat::Text => false,
+            LogFormat::Json => true,
+        };
+        logs::start(&config.log.filter, json)?;
+        let mut stop = Stop::listen().context("cannot listen to signals")?;
+        let gateway = Gateway::start(config, Overrides::default()).await?;
+        line(&format!("listening on http://{}", gateway.local_addr()))?;
+        stop.asked().await;
+        info!("draining; a second signal ends the gateway at once");
+        drain(gateway, &mut stop).await
+    }
+}
+
+/// Ends a gateway, in peace unless a signal interferes.
+pub(crate) async fn drain(gateway: Gateway, stop: &mut Stop) -> anyhow::Result<()> {
+    tokio::select! {
+        drained = gateway.shutdown() => {
+            // Either way every fate is on record; the gateway has logged the rest.
+            debug!(?drained, "ended");
+            Ok(())
+        }
+        () = stop.asked() => bail!("ended at once by a second signal"),
+    }
+}
