@@ -1,11 +1,11 @@
-//! The lab's control API: what [`Phone`](crate::Phone) and [`Lab`](crate::Lab)
+//! The lab's control API: what [`Phone`] and [`Lab`](crate::Lab)
 //! can do, as JSON over HTTP, for people and for tests in other languages.
 //!
 //! | request | body | what it does |
 //! |---|---|---|
 //! | `GET /lab` | | commands in hand, now and at most |
 //! | `GET /phones` | | every phone: UDID, name, transports, runner |
-//! | `GET /phones/UDID` | | everything that can be seen of it: a [`PhoneReport`](crate::PhoneReport) |
+//! | `GET /phones/UDID` | | everything that can be seen of it: a [`PhoneReport`] |
 //! | `POST /phones/UDID/faults` | a [`Fault`] | queues a fault |
 //! | `DELETE /phones/UDID/faults` | | forgets the faults that wait |
 //! | `POST /phones/UDID/attach`, `…/detach` | `{"transport": "usb"}` | plugs it in, pulls the plug |

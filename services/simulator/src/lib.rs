@@ -46,7 +46,7 @@
 //! phone.fault(Fault::from(Injection::ReplyLostAfterExecution));
 //!
 //! let mut pipe = lab.connect();
-//! let connect = Request::Connect { device: MuxDeviceId(1), port: Port::new(8100_u16)? };
+//! let connect = Request::Connect { device: MuxDeviceId(1), port: Port::new(8100)? };
 //! pipe.write_all(&connect.encode(&Client::new("docs", "1"), 1)?).await?;
 //! let tap = r#"{"command":"tap","commandId":"t1","appBundleId":"com.example.settings","x":9,"y":9}"#;
 //! let post = format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n{tap}", tap.len());

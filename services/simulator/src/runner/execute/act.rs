@@ -114,7 +114,8 @@ impl Execution {
                 let screen = self.phone.look(|state| state.screen.clone());
                 // Drawing is real work: off the threads that serve the lab.
                 let drawing = self.phone.tasks.spawn_blocking(move || screen.screenshot());
-                let failed = |cause| error(RunnerCode::CommandFailed, format!("no picture: {cause}"));
+                let failed =
+                    |cause| error(RunnerCode::CommandFailed, format!("no picture: {cause}"));
                 let png = Bytes::from(drawing.await.map_err(failed)?);
                 Ok(Reply::Screenshot(Screenshot { png }))
             }
