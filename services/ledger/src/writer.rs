@@ -169,6 +169,7 @@ impl Writer {
         let entries: Vec<&Entry> = batch.iter().map(|ticket| &ticket.entry).collect();
         match batch::commit(&mut connection, &entries).await {
             Ok(verdicts) => {
+                self.counters.committed();
                 self.connection = Some(connection);
                 Ok(verdicts)
             }
