@@ -1,1 +1,29 @@
-//! Placeholder.
+//! Fleetgate's gRPC service.
+//!
+//! Owns what is between a client's bytes and a device's session: the server,
+//! the conversion of every message to and from the domain, the mapping of every
+//! failure to a status, the fleet's roster, and the configuration of it all.
+//!
+//! It refuses to send anything to a phone by itself, to decide what a failure
+//! proves (the session does) and to know SQL (the ledger does).
+//!
+//! Invariant: a handler may be dropped at any await without a loss but that of
+//! its own answer.
+
+mod automation_service;
+pub mod config;
+mod convert;
+mod core;
+mod deadline;
+mod fleet;
+mod fleet_service;
+mod gateway;
+mod ledger_service;
+mod pending;
+mod recorder;
+mod screenshot;
+mod server;
+mod status;
+
+pub use config::{Config, ConfigError};
+pub use gateway::{Drained, Gateway, Overrides, StartError};

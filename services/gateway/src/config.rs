@@ -1,0 +1,292 @@
+//! The configuration: one TOML file, and environment variables over it.
+//!
+//! Every key, its unit and its default stand here and nowhere else. A key that
+//! is not known, a value that cannot be used and a device that is named twice
+//! are refused, and the refusal names the file, the key and the line, or the
+//! variable. What is not refused here is usable: nothing is checked again
+//! later.
+//!
+//! A variable overrides one key: `FLEETGATE_SERVER__LISTEN` is `listen` of
+//! `[server]`. Variables without a double underscore belong to the command
+//! line. Devices can be listed in the file only.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use fleetgate_device::Address;
+use serde::Deserialize;
+
+mod defaults;
+mod devices;
+mod env;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use devices::{DeviceConfig, Devices};
+pub use values::{Alias, Listen, RunnerPort, UnusableValue};
+
+/// The whole configuration. `Config::default()` is what an empty file gives.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// `[server]`: the gRPC server.
+    pub server: ServerConfig,
+    /// `[usbmuxd]`: where the phones are.
+    pub usbmuxd: UsbmuxdSection,
+    /// `[ledger]`: where commands and their fates are recorded.
+    pub ledger: LedgerSection,
+    /// `[lane]`: the queue of each device.
+    pub lane: LaneSection,
+    /// `[runner]`: the automation runners.
+    pub runner: RunnerSection,
+    /// `[[device]]`: phones that are known by name.
+    pub device: Devices,
+    /// `[log]`: what the process writes about itself.
+    pub log: LogSection,
+}
+
+/// `[server]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Address and port to listen on; port 0 takes any free one. Loopback
+    /// only: the server has neither TLS nor authentication. Default
+    /// `127.0.0.1:7700`.
+    pub listen: Listen,
+    /// How long a stopping gateway waits for commands and streams to end.
+    /// Default `20s`.
+    #[serde(with = "humantime_serde")]
+    pub drain_timeout: Duration,
+    /// The largest request message that is taken. A runner takes 2 MiB, so
+    /// that more is of no use. Default `4MiB`.
+    pub max_request_bytes: ByteSize,
+    /// The largest reply message that is sent: a snapshot above it is answered
+    /// with `RESOURCE_EXHAUSTED`. A gRPC client takes 4 MiB by default. Default
+    /// `4MiB`.
+    pub max_reply_bytes: ByteSize,
+    /// How many calls one connection may have open. Default `256`.
+    pub max_concurrent_streams: NonZeroU32,
+    /// How many connections are kept open at once; more wait to be accepted.
+    /// Default `1024`.
+    pub max_connections: NonZeroUsize,
+    /// How often a connection is probed with an HTTP/2 ping. Pings of clients
+    /// are answered at any rate. Default `30s`.
+    #[serde(with = "humantime_serde")]
+    pub http2_keepalive_interval: Duration,
+    /// How long the answer to a ping may take before the connection is closed.
+    /// Default `20s`.
+    #[serde(with = "humantime_serde")]
+    pub http2_keepalive_timeout: Duration,
+    /// How long a TCP connection is idle before the kernel probes it. Default
+    /// `60s`.
+    #[serde(with = "humantime_serde")]
+    pub tcp_keepalive: Duration,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: Listen::default(),
+            drain_timeout: Duration::from_secs(20),
+            max_request_bytes: ByteSize::mib(4),
+            max_reply_bytes: ByteSize::mib(4),
+            max_concurrent_streams: defaults::MAX_CONCURRENT_STREAMS,
+            max_connections: defaults::MAX_CONNECTIONS,
+            http2_keepalive_interval: Duration::from_secs(30),
+            http2_keepalive_timeout: Duration::from_secs(20),
+            tcp_keepalive: Duration::from_secs(60),
+        }
+    }
+}
+
+/// `[usbmuxd]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UsbmuxdSection {
+    /// A socket's path or `host:port`. Default: what `USBMUXD_SOCKET_ADDRESS`
+    /// says, or `/var/run/usbmuxd`.
+    #[serde(deserialize_with = "values::address")]
+    pub address: Address,
+}
+
+impl Default for UsbmuxdSection {
+    fn default() -> Self {
+        Self {
+            address: defaults::usbmuxd_address(),
+        }
+    }
+}
+
+/// `[ledger]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LedgerSection {
+    /// The SQLite file; it and its directory are made when absent. Default
+    /// `fleetgate/ledger.db` below `$XDG_STATE_HOME` or `~/.local/state`.
+    pub path: PathBuf,
+    /// How a commit is made durable. Default `full`.
+    pub synchronous: Synchronous,
+}
+
+impl Default for LedgerSection {
+    fn default() -> Self {
+        Self {
+            path: defaults::ledger_path(),
+            synchronous: Synchronous::default(),
+        }
+    }
+}
+
+/// How a commit of the ledger is made durable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Synchronous {
+    /// It survives a power cut.
+    #[default]
+    Full,
+    /// It survives the death of the process; a power cut may take the newest
+    /// records with it, and with them the proof of what was sent.
+    Normal,
+}
+
+/// `[lane]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LaneSection {
+    /// How many commands of one device may wait for their turn. Default `64`.
+    pub capacity: NonZeroUsize,
+}
+
+impl Default for LaneSection {
+    fn default() -> Self {
+        Self {
+            capacity: defaults::LANE_CAPACITY,
+        }
+    }
+}
+
+/// `[runner]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunnerSection {
+    /// The port that the runner of every phone listens on, unless its
+    /// `[[device]]` says otherwise. No default: a phone without a known port
+    /// cannot be driven.
+    pub port: Option<RunnerPort>,
+    /// How long a command is offered again to a runner that answers
+    /// `RUNNER_BUSY`, if its caller's deadline allows that. Default `30s`.
+    #[serde(with = "humantime_serde")]
+    pub busy_ceiling: Duration,
+}
+
+impl Default for RunnerSection {
+    fn default() -> Self {
+        Self {
+            port: None,
+            busy_ceiling: Duration::from_secs(30),
+        }
+    }
+}
+
+/// `[log]`: taken by the process that runs the gateway.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogSection {
+    /// What is logged, in the syntax of tracing's `EnvFilter`. Default `info`.
+    pub filter: String,
+    /// `text` for people, `json` for machines. Default `text`.
+    pub format: LogFormat,
+}
+
+impl Default for LogSection {
+    fn default() -> Self {
+        Self {
+            filter: "info".to_owned(),
+            format: LogFormat::default(),
+        }
+    }
+}
+
+/// The shape of a log line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file says something that cannot be used.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What, and on which line.
+        source: toml::de::Error,
+    },
+    /// A variable says something that cannot be used.
+    #[error("environment variable {variable}: {source}")]
+    Variable {
+        /// Its name.
+        variable: String,
+        /// What is wrong with it.
+        source: Box<figment::Error>,
+    },
+    /// A variable that would set devices.
+    #[error("environment variable {variable}: devices can be listed in the file only")]
+    DeviceVariable {
+        /// Its name.
+        variable: String,
+    },
+}
+
+impl Config {
+    /// Reads the file, if there is one, and the process's environment over it.
+    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        // A variable that is not Unicode cannot hold a value of ours.
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self::load_with(path, variables)
+    }
+
+    /// [`Config::load`] under a given environment.
+    pub fn load_with(
+        path: Option<&Path>,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let text = match path {
+            Some(path) => {
+                std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+                    path: path.to_owned(),
+                    source,
+                })?
+            }
+            None => String::new(),
+        };
+        let in_file = |source| ConfigError::File {
+            path: path.unwrap_or(Path::new("")).to_owned(),
+            source,
+        };
+        // Typed straight from the text, because only that knows the lines.
+        let config: Self = toml::from_str(&text).map_err(in_file)?;
+        let table: toml::Table = toml::from_str(&text).map_err(in_file)?;
+        env::over(config, table, variables)
+    }
+}

@@ -1,0 +1,22 @@
+//! Protobuf on one side, the domain on the other, and nothing in between.
+//!
+//! A request becomes a `Command<Point>` here or is refused here: every field
+//! that is wrong is reported, not only the first, and what comes out needs no
+//! further check. Nothing here does I/O, knows a device or builds a status.
+
+mod enums;
+mod fields;
+mod record;
+mod reply;
+mod request;
+#[cfg(test)]
+mod tests;
+mod time;
+mod violations;
+
+pub(crate) use record::{command_query, pending_record, record};
+pub(crate) use reply::CommandResponse;
+pub(crate) use request::{Asked, CommandRequest, ask};
+pub(crate) use time::timestamp;
+pub(crate) use violations::{Invalid, Violation, Violations};
+pub(crate) use {enums::*, fields::device_name, fields::page_size, reply::receipt};

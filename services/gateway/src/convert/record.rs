@@ -1,0 +1,143 @@
+//! The ledger's rows and queries.
+
+use fleetgate_ledger::{CommandQuery, CommandRow, Conclusion, Outcome, PageToken};
+use fleetgate_proto::v1 as pb;
+use fleetgate_runner::{CommandId, Udid};
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Value};
+use serde_json::Map;
+
+use super::enums::{effect, fate, fate_from, kind, kind_from};
+use super::fields::page_size;
+use super::time::{duration, moment, timestamp};
+use super::violations::{Violation, Violations};
+use crate::pending::Note;
+
+/// A row as the API tells it.
+pub(crate) fn record(row: CommandRow) -> pb::CommandRecord {
+    let mut record = pb::CommandRecord {
+        command_id: row.command_id.into(),
+        device: row.device.into(),
+        kind: kind(row.kind).into(),
+        app_bundle_id: row.app_bundle_id.map(Into::into),
+        parameters: Some(structure(row.parameters)),
+        create_time: Some(timestamp(row.created)),
+        ..pb::CommandRecord::default()
+    };
+    if let Some(Conclusion { outcome, concluded }) = row.conclusion {
+        let Outcome {
+            fate: became,
+            effect: did,
+            reason,
+            message,
+            warning,
+            reactivated,
+            attempts,
+            recovered,
+            queue_wait,
+            device_time,
+        } = outcome;
+        record.fate = fate(became).into();
+        record.effect = effect(did).into();
+        record.reason = reason;
+        record.message = message;
+        record.warning = warning;
+        record.reactivated = reactivated;
+        record.attempts = attempts;
+        record.recovered = recovered;
+        record.conclude_time = Some(timestamp(concluded));
+        record.queue_wait = Some(duration(queue_wait));
+        record.device_time = Some(duration(device_time));
+    }
+    record
+}
+
+/// A command without a row as the API tells it: admitted, and nothing more.
+pub(crate) fn pending_record(command_id: &CommandId, note: Note) -> pb::CommandRecord {
+    pb::CommandRecord {
+        command_id: command_id.to_string(),
+        device: note.device.into(),
+        kind: kind(note.kind).into(),
+        app_bundle_id: note.app_bundle_id.map(Into::into),
+        create_time: Some(timestamp(note.admitted)),
+        ..pb::CommandRecord::default()
+    }
+}
+
+/// A query from its message; the device's name is resolved by the caller's
+/// means.
+pub(crate) fn command_query(
+    request: pb::ListCommandsRequest,
+    resolve: impl FnOnce(&str) -> Option<Udid>,
+) -> Result<CommandQuery, Vec<Violation>> {
+    let mut violations = Violations::default();
+    let device = match request.device.trim() {
+        "" => Some(None),
+        name => match resolve(name) {
+            Some(udid) => Some(Some(udid)),
+            None => violations.refuse("device", "must be a UDID, or an alias that is known"),
+        },
+    };
+    let kinds = each("kinds", request.kinds, kind_from, &mut violations);
+    let fates = each("fates", request.fates, fate_from, &mut violations);
+    let from = moment("start_time", request.start_time, &mut violations);
+    let to = moment("end_time", request.end_time, &mut violations);
+    if let (Some(Some(from)), Some(Some(to))) = (from, to)
+        && to < from
+    {
+        violations.add("end_time", "must not be before start_time");
+    }
+    let size =
+        page_size(request.page_size, &mut violations).and_then(|size| u32::try_from(size).ok());
+    let token = match request.page_token.as_str() {
+        "" => Some(None),
+        token => violations
+            .take("page_token", token.parse::<PageToken>())
+            .map(Some),
+    };
+    let query = || {
+        Some(CommandQuery {
+            device: device?,
+            kinds: kinds?,
+            fates: fates?,
+            from: from?,
+            to: to?,
+            page_size: size?,
+            page_token: token?,
+        })
+    };
+    violations.finish(query())
+}
+
+fn each<T>(
+    field: &str,
+    values: Vec<i32>,
+    known: impl Fn(i32) -> Option<T>,
+    violations: &mut Violations,
+) -> Option<Vec<T>> {
+    let known: Option<Vec<T>> = values.into_iter().map(known).collect();
+    known.or_else(|| violations.refuse(field, "must be values of this API"))
+}
+
+fn structure(fields: Map<String, serde_json::Value>) -> Struct {
+    Struct {
+        fields: fields
+            .into_iter()
+            .map(|(name, field)| (name, value(field)))
+            .collect(),
+    }
+}
+
+fn value(value: serde_json::Value) -> Value {
+    let kind = match value {
+        serde_json::Value::Null => Kind::NullValue(0),
+        serde_json::Value::Bool(value) => Kind::BoolValue(value),
+        serde_json::Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
+        serde_json::Value::String(text) => Kind::StringValue(text),
+        serde_json::Value::Array(values) => Kind::ListValue(ListValue {
+            values: values.into_iter().map(self::value).collect(),
+        }),
+        serde_json::Value::Object(fields) => Kind::StructValue(structure(fields)),
+    };
+    Value { kind: Some(kind) }
+}

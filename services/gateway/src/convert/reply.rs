@@ -1,0 +1,201 @@
+//! Replies and receipts as messages.
+
+use fleetgate_proto::v1 as pb;
+use fleetgate_runner::reply::{Node, Quality, Rect};
+use fleetgate_runner::{JournalEntry, Reply, RunnerStatus, Snapshot, Viewport};
+use fleetgate_session::Receipt;
+
+use super::enums::{effect, fate, journal_state, kind_on_the_wire, quality_state, runner_state};
+use super::time::duration;
+
+/// The message that answers a command.
+pub(crate) trait CommandResponse: Sized {
+    /// The message; `None` if this reply belongs to another command.
+    fn from_reply(receipt: pb::CommandReceipt, reply: Reply) -> Option<Self>;
+}
+
+/// A receipt as the API tells it.
+pub(crate) fn receipt(receipt: Receipt) -> pb::CommandReceipt {
+    pb::CommandReceipt {
+        command_id: receipt.command_id.into(),
+        fate: fate(receipt.fate).into(),
+        effect: effect(receipt.effect).into(),
+        reactivated: receipt.reactivated,
+        warning: receipt.warning,
+        attempts: receipt.attempts,
+        recovered: receipt.recovered,
+        queue_wait: Some(duration(receipt.queue_wait)),
+        device_time: Some(duration(receipt.device_time)),
+    }
+}
+
+/// Messages that hold a receipt and the runner's own word.
+macro_rules! done {
+    ($($message:ident),+ $(,)?) => {$(
+        impl CommandResponse for pb::$message {
+            fn from_reply(receipt: pb::CommandReceipt, reply: Reply) -> Option<Self> {
+                let Reply::Done(message) = reply else { return None };
+                Some(Self { receipt: Some(receipt), message })
+            }
+        }
+    )+};
+}
+
+done!(
+    TapResponse,
+    LongPressResponse,
+    DragResponse,
+    TypeTextResponse,
+    PressKeyboardReturnResponse,
+    PressKeyboardDeleteResponse,
+    PressButtonResponse,
+    ShutdownRunnerResponse,
+);
+
+impl CommandResponse for pb::GetViewportResponse {
+    fn from_reply(receipt: pb::CommandReceipt, reply: Reply) -> Option<Self> {
+        let Reply::Viewport(Viewport {
+            x,
+            y,
+            width,
+            height,
+        }) = reply
+        else {
+            return None;
+        };
+        let viewport = pb::Rect {
+            x,
+            y,
+            width,
+            height,
+        };
+        Some(Self {
+            receipt: Some(receipt),
+            viewport: Some(viewport),
+        })
+    }
+}
+
+impl CommandResponse for pb::CaptureSnapshotResponse {
+    fn from_reply(receipt: pb::CommandReceipt, reply: Reply) -> Option<Self> {
+        let Reply::Snapshot(Snapshot {
+            nodes,
+            quality: trust,
+        }) = reply
+        else {
+            return None;
+        };
+        Some(Self {
+            receipt: Some(receipt),
+            nodes: nodes.into_iter().map(node).collect(),
+            quality: Some(quality(trust)),
+        })
+    }
+}
+
+impl CommandResponse for pb::GetRunnerStatusResponse {
+    fn from_reply(receipt: pb::CommandReceipt, reply: Reply) -> Option<Self> {
+        let Reply::Status(RunnerStatus {
+            uptime,
+            state,
+            suppressed_issues,
+            recorded_failures,
+        }) = reply
+        else {
+            return None;
+        };
+        Some(Self {
+            receipt: Some(receipt),
+            uptime: Some(duration(uptime)),
+            state: runner_state(&state).into(),
+            suppressed_issues,
+            recorded_failures,
+        })
+    }
+}
+
+impl CommandResponse for pb::GetRunnerCommandStatusResponse {
+    fn from_reply(receipt: pb::CommandReceipt, reply: Reply) -> Option<Self> {
+        let Reply::CommandStatus(entry) = reply else {
+            return None;
+        };
+        let JournalEntry {
+            command_id,
+            state,
+            command,
+            response_ok,
+            response_json,
+            error,
+        } = entry;
+        let (error_code, error_message, error_hint) = match error {
+            Some(error) => (
+                Some(error.code.as_str().to_owned()),
+                Some(error.message),
+                error.hint,
+            ),
+            None => (None, None, None),
+        };
+        Some(Self {
+            receipt: Some(receipt),
+            command_id: command_id.into(),
+            state: journal_state(state).into(),
+            kind: command
+                .as_deref()
+                .and_then(kind_on_the_wire)
+                .map(Into::into),
+            response_ok,
+            response_retained: response_json.is_some(),
+            error_code,
+            error_message,
+            error_hint,
+        })
+    }
+}
+
+fn node(node: Node) -> pb::SnapshotNode {
+    let Node {
+        index,
+        kind,
+        label,
+        identifier,
+        value,
+        rect: Rect {
+            x,
+            y,
+            width,
+            height,
+        },
+        enabled,
+        focused,
+        selected,
+        depth,
+        parent_index,
+    } = node;
+    pb::SnapshotNode {
+        index,
+        r#type: kind,
+        label,
+        identifier,
+        value,
+        rect: Some(pb::Rect {
+            x,
+            y,
+            width,
+            height,
+        }),
+        enabled,
+        focused,
+        selected,
+        depth,
+        parent_index,
+    }
+}
+
+fn quality(quality: Quality) -> pb::SnapshotQuality {
+    pb::SnapshotQuality {
+        state: quality_state(&quality.state).into(),
+        backend: quality.backend,
+        reason: quality.reason,
+        reason_code: quality.reason_code,
+    }
+}

@@ -1,0 +1,273 @@
+//! The fleet: every phone that is known, and the session of each that has been
+//! asked for something.
+//!
+//! ```text
+//! usbmuxd ─ inventory ─► watcher ─► roster ◄─ configuration
+//!                                     │ name ─► UDID, port
+//!                                     ▼
+//!                         sessions: one per phone, spawned at its first command
+//! ```
+//!
+//! A session belongs to a phone and not to a connection: it stays when the
+//! phone is unplugged, and a command to a phone that is not there goes through
+//! it like any other and is answered, and recorded, as not sent.
+
+mod roster;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use fleetgate_device::{Dialer, Inventory, RunnerExchange, Usbmuxd, UsbmuxdConfig, UsbmuxdTask};
+use fleetgate_proto::v1 as pb;
+use fleetgate_runner::Udid;
+use fleetgate_session::{Session, SessionConfig, SessionTask};
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout_at;
+use tracing::{Instrument, info, info_span};
+
+use crate::config::{Devices, RunnerPort};
+use crate::convert::timestamp;
+use crate::recorder::Recorder;
+use roster::{DeviceState, Entry, Roster};
+
+/// What a fleet is made of.
+#[derive(Debug)]
+pub(crate) struct FleetConfig {
+    pub(crate) dialer: Dialer,
+    pub(crate) usbmuxd: UsbmuxdConfig,
+    pub(crate) devices: Devices,
+    pub(crate) default_port: Option<RunnerPort>,
+    pub(crate) session: SessionConfig,
+}
+
+/// All phones and their sessions.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    usbmuxd: Usbmuxd,
+    address: String,
+    settle: Duration,
+    roster: Arc<watch::Sender<Roster>>,
+    sessions: Mutex<Sessions>,
+    recorder: Recorder,
+    config: SessionConfig,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    closed: bool,
+    running: HashMap<Udid, (Session, SessionTask)>,
+}
+
+/// The tasks that keep a fleet's roster up to date; they end with this.
+#[derive(Debug)]
+pub(crate) struct FleetTasks {
+    usbmuxd: UsbmuxdTask,
+    watcher: JoinSet<()>,
+}
+
+/// Why a phone has no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoSession {
+    /// Where its runner listens is not known.
+    PortUnknown,
+    /// No new ones are made any more.
+    Draining,
+}
+
+impl Fleet {
+    /// Starts to watch usbmuxd.
+    pub(crate) fn spawn(config: FleetConfig, recorder: Recorder) -> (Self, FleetTasks) {
+        let FleetConfig {
+            dialer,
+            usbmuxd: mux,
+            devices,
+            default_port,
+            session,
+        } = config;
+        let (address, settle) = (dialer.label().to_owned(), mux.settle);
+        let (usbmuxd, usbmuxd_task) = Usbmuxd::spawn(dialer, mux);
+        let roster = Roster::new(&devices, default_port, SystemTime::now());
+        let roster = Arc::new(watch::Sender::new(roster));
+        let mut watcher = JoinSet::new();
+        let watch = follow(usbmuxd.inventory(), Arc::clone(&roster));
+        watcher.spawn(watch.instrument(info_span!("fleet")));
+        let sessions = Mutex::default();
+        let fleet = Self {
+            usbmuxd,
+            address,
+            settle,
+            roster,
+            sessions,
+            recorder,
+            config: session,
+        };
+        (
+            fleet,
+            FleetTasks {
+                usbmuxd: usbmuxd_task,
+                watcher,
+            },
+        )
+    }
+
+    /// The phone that a caller means, by a UDID in any spelling or an alias.
+    ///
+    /// Where usbmuxd has been connected to just now, a phone of which nothing
+    /// is known yet gets a moment to be announced.
+    pub(crate) async fn resolve(&self, name: &str) -> Option<Udid> {
+        let mut roster = self.roster.subscribe();
+        let settled = {
+            let inventory = self.usbmuxd.inventory();
+            let inventory = inventory.borrow();
+            inventory.since + self.settle
+        };
+        let known = roster.wait_for(|roster| roster.resolve(name).is_some());
+        let known = timeout_at(settled, known).await.ok()?.ok()?;
+        known.resolve(name)
+    }
+
+    /// A phone by its alias, or any UDID, whether anything is known of it or
+    /// not.
+    pub(crate) fn name(&self, name: &str) -> Option<Udid> {
+        name.parse()
+            .ok()
+            .or_else(|| self.roster.borrow().resolve(name))
+    }
+
+    /// The session of a phone that is known.
+    pub(crate) fn session(&self, device: &Udid) -> Result<Session, NoSession> {
+        let port = self
+            .roster
+            .borrow()
+            .get(device)
+            .and_then(|entry| entry.runner_port);
+        let mut sessions = self.sessions();
+        if let Some((session, _)) = sessions.running.get(device) {
+            return Ok(session.clone());
+        }
+        if sessions.closed {
+            return Err(NoSession::Draining);
+        }
+        let port = port.ok_or(NoSession::PortUnknown)?;
+        let exchange = RunnerExchange::new(self.usbmuxd.clone(), device.clone(), port.get());
+        let (session, task) = Session::spawn(
+            device.clone(),
+            exchange,
+            self.recorder.clone(),
+            self.config.clone(),
+        );
+        sessions
+            .running
+            .insert(device.clone(), (session.clone(), task));
+        Ok(session)
+    }
+
+    /// True once no command is admitted any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.sessions().closed
+    }
+
+    /// Admits no command any more, lets those that were admitted go on for
+    /// `grace`, and returns when the fate of each is on record.
+    pub(crate) async fn close(&self, grace: Duration) {
+        let running = {
+            let mut sessions = self.sessions();
+            sessions.closed = true;
+            std::mem::take(&mut sessions.running)
+        };
+        join_all(running.into_values().map(|(_, task)| task.shutdown(grace))).await;
+    }
+
+    /// At most `limit` phones after `udid`, in order.
+    pub(crate) fn devices(&self, after: Option<&Udid>, limit: usize) -> Vec<pb::Device> {
+        let roster = self.roster.borrow();
+        roster
+            .after(after)
+            .take(limit)
+            .map(|(udid, entry)| self.message(udid, entry))
+            .collect()
+    }
+
+    /// The phone that a caller means.
+    pub(crate) async fn device(&self, name: &str) -> Option<pb::Device> {
+        let udid = self.resolve(name).await?;
+        self.roster
+            .borrow()
+            .get(&udid)
+            .map(|entry| self.message(&udid, entry))
+    }
+
+    /// The usbmuxd behind this fleet.
+    pub(crate) fn mux_host(&self) -> pb::MuxHost {
+        let inventory = self.usbmuxd.inventory();
+        let inventory = inventory.borrow();
+        pb::MuxHost {
+            address: self.address.clone(),
+            connected: inventory.connected,
+            generation: inventory.generation,
+            last_error: inventory.last_error.clone(),
+        }
+    }
+
+    fn message(&self, udid: &Udid, entry: &Entry) -> pb::Device {
+        let load = self
+            .sessions()
+            .running
+            .get(udid)
+            .map(|(session, _)| session.load());
+        let load = load.unwrap_or_default();
+        let state = match entry.state {
+            DeviceState::Detached => pb::DeviceState::Detached,
+            DeviceState::Attached => pb::DeviceState::Attached,
+        };
+        pb::Device {
+            udid: udid.to_string(),
+            alias: entry.alias.as_ref().map(ToString::to_string),
+            state: state.into(),
+            runner_port: entry.runner_port.map(|port| port.get().into()),
+            queued_commands: u32::try_from(load.queued).unwrap_or(u32::MAX),
+            command_in_flight: load.in_flight.map(Into::into),
+            mux_address: entry.seen.then(|| self.address.clone()),
+            state_time: Some(timestamp(entry.state_time)),
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        // Nothing panics between two steps of a change, so that a poisoned map
+        // is whole.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FleetTasks {
+    /// Stops to watch usbmuxd.
+    pub(crate) async fn shutdown(mut self) {
+        self.watcher.shutdown().await;
+        self.usbmuxd.shutdown().await;
+    }
+}
+
+/// Takes every change of the inventory over into the roster.
+async fn follow(
+    mut inventory: watch::Receiver<Arc<Inventory>>,
+    roster: Arc<watch::Sender<Roster>>,
+) {
+    loop {
+        let attached = {
+            let inventory = inventory.borrow_and_update();
+            let by_cable = inventory
+                .devices
+                .keys()
+                .filter(|udid| inventory.route(udid).is_some());
+            by_cable.cloned().collect::<HashSet<_>>()
+        };
+        info!(attached = attached.len(), "phones");
+        roster.send_modify(|roster| roster.observe(&attached, SystemTime::now()));
+        if inventory.changed().await.is_err() {
+            break;
+        }
+    }
+}

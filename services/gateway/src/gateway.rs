@@ -1,0 +1,181 @@
+//! A gateway from start to end.
+//!
+//! ```text
+//! start      ledger ─► fleet ─► server ─► health SERVING
+//! shutdown   health NOT_SERVING, GOAWAY, no new command
+//!              ─► commands end, or are ended, and are recorded
+//!              ─► connections end, or are cut
+//!              ─► usbmuxd let go, ledger closed
+//! ```
+//!
+//! Invariant: a shutdown takes no longer than `drain_timeout` and what the last
+//! records need, whatever clients do.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use fleetgate_device::{Dialer, UsbmuxdConfig};
+use fleetgate_ledger::{Ledger, LedgerConfig, LedgerError};
+use fleetgate_runner::Budgets;
+use fleetgate_session::SessionConfig;
+use tokio::time::{Instant, timeout_at};
+use tracing::{info, warn};
+
+use crate::config::{Config, Synchronous};
+use crate::core::{Core, Shared};
+use crate::fleet::{Fleet, FleetConfig, FleetTasks};
+use crate::pending::Pending;
+use crate::recorder::Recorder;
+use crate::server::{Connections, Health, Limits, routes};
+
+/// What tests and simulated labs set besides the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// The clock of the runner protocol.
+    pub budgets: Budgets,
+    /// How usbmuxd is reached, instead of by `address` of `[usbmuxd]`.
+    pub dialer: Option<Dialer>,
+}
+
+/// Why a gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The ledger could not be opened.
+    #[error("the ledger could not be opened: {0}")]
+    Ledger(#[from] LedgerError),
+    /// The address could not be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The descriptors that are compiled in could not be read.
+    #[error("server reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+}
+
+/// How a shutdown went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drained {
+    /// Every connection ended by itself.
+    Clean,
+    /// `drain_timeout` passed with a connection open, and it was cut.
+    Cut,
+}
+
+/// A running gateway. Dropping it ends it at once; [`Gateway::shutdown`] is the
+/// proper end.
+#[derive(Debug)]
+pub struct Gateway {
+    core: Core,
+    connections: Connections,
+    health: Health,
+    tasks: FleetTasks,
+    drain_timeout: Duration,
+}
+
+impl Gateway {
+    /// Opens the ledger, starts to watch usbmuxd and serves.
+    pub async fn start(config: Config, overrides: Overrides) -> Result<Self, StartError> {
+        let ledger = Ledger::open(ledger_config(&config)).await?;
+        let pending = Pending::default();
+        let recorder = Recorder::new(ledger.clone(), pending.clone());
+        let (fleet, tasks) = Fleet::spawn(fleet_config(&config, overrides), recorder);
+        let core = Core::new(Shared {
+            fleet,
+            ledger,
+            pending,
+            start_time: SystemTime::now(),
+            max_request_bytes: bytes(config.server.max_request_bytes.as_u64()),
+            max_reply_bytes: bytes(config.server.max_reply_bytes.as_u64()),
+        });
+        let (routes, health) = routes(&core)?;
+        health.serving().await;
+        let address = config.server.listen.address();
+        let connections = Connections::serve(address, Limits::from(&config.server), routes)
+            .await
+            .map_err(|source| StartError::Listen { address, source })?;
+        info!(address = %connections.local_addr(), "serving");
+        let drain_timeout = config.server.drain_timeout;
+        Ok(Self {
+            core,
+            connections,
+            health,
+            tasks,
+            drain_timeout,
+        })
+    }
+
+    /// Where clients find the gateway.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.connections.local_addr()
+    }
+
+    /// Ends the gateway: new commands are refused, those under way may end for
+    /// `drain_timeout`, and every fate is on record before this returns.
+    pub async fn shutdown(self) -> Drained {
+        let Self {
+            core,
+            connections,
+            mut health,
+            tasks,
+            drain_timeout,
+        } = self;
+        let deadline = Instant::now() + drain_timeout;
+        info!(timeout = ?drain_timeout, "draining");
+        health.not_serving().await;
+        connections.drain();
+        core.fleet().close(drain_timeout).await;
+        // Commands have been answered; streams without an end are told of it.
+        health.end().await;
+        let drained = if timeout_at(deadline, connections.drained()).await.is_ok() {
+            Drained::Clean
+        } else {
+            warn!("the drain timeout has passed, open connections are cut");
+            Drained::Cut
+        };
+        connections.cut().await;
+        tasks.shutdown().await;
+        core.ledger().close().await;
+        info!("stopped");
+        drained
+    }
+}
+
+fn bytes(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn ledger_config(config: &Config) -> LedgerConfig {
+    LedgerConfig {
+        synchronous: match config.ledger.synchronous {
+            Synchronous::Full => fleetgate_ledger::Synchronous::Full,
+            Synchronous::Normal => fleetgate_ledger::Synchronous::Normal,
+        },
+        ..LedgerConfig::new(&config.ledger.path)
+    }
+}
+
+fn fleet_config(config: &Config, overrides: Overrides) -> FleetConfig {
+    let Overrides { budgets, dialer } = overrides;
+    let mux = UsbmuxdConfig::default();
+    FleetConfig {
+        dialer: dialer.unwrap_or_else(|| Dialer::to(config.usbmuxd.address.clone())),
+        // Parts of every window, and so on the windows' clock.
+        usbmuxd: UsbmuxdConfig {
+            patience: budgets.of(mux.patience),
+            ..mux
+        },
+        devices: config.device.clone(),
+        default_port: config.runner.port,
+        session: SessionConfig {
+            budgets,
+            queue_capacity: config.lane.capacity.get(),
+            busy_ceiling: budgets.of(config.runner.busy_ceiling),
+            ..SessionConfig::default()
+        },
+    }
+}

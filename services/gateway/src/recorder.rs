@@ -1,0 +1,170 @@
+//! The ledger as the session sees it: a `tower` service that takes a [`Record`]
+//! and answers once it is durable.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use fleetgate_ledger::{Ledger, LedgerError, NewFate, NewIntent, NewRecord, Outcome};
+use fleetgate_session::{
+    Conclusion, Intent, Receipt, Record, RecordError, RecordErrorKind, Subject,
+};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Map;
+use tower::Service;
+
+use crate::pending::Pending;
+
+/// The most of a text that is kept of what a runner says, in bytes.
+const MAX_WORDS: usize = 2048;
+
+/// Records by the ledger.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorder {
+    ledger: Ledger,
+    pending: Pending,
+}
+
+impl Recorder {
+    pub(crate) fn new(ledger: Ledger, pending: Pending) -> Self {
+        Self { ledger, pending }
+    }
+}
+
+impl Service<Record> for Recorder {
+    type Response = ();
+    type Error = RecordError;
+    type Future = BoxFuture<'static, Result<(), RecordError>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), RecordError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, record: Record) -> Self::Future {
+        let Self { ledger, pending } = self.clone();
+        async move {
+            match record {
+                Record::Intent(intent) => {
+                    let command_id = intent.command_id.clone();
+                    let intended = ledger.intend(intended(intent)).await;
+                    // With a refusal of another kind the session still ends the
+                    // command by a conclusion.
+                    if matches!(intended, Ok(()) | Err(LedgerError::Duplicate { .. })) {
+                        pending.forget(&command_id);
+                    }
+                    intended.map_err(refused)?;
+                }
+                Record::Concluded(conclusion) => {
+                    // Also if the session's patience ends before the ledger does.
+                    let _ended = pending.ending(&conclusion.receipt.command_id);
+                    conclude(&ledger, conclusion).await.map_err(refused)?;
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+async fn conclude(ledger: &Ledger, conclusion: Conclusion) -> Result<(), LedgerError> {
+    let Conclusion {
+        device,
+        intended,
+        subject,
+        caller,
+        receipt,
+        reason,
+        message,
+    } = conclusion;
+    let command_id = receipt.command_id.clone();
+    let outcome = outcome(receipt, reason, message);
+    if intended {
+        return ledger
+            .conclude(NewFate {
+                command_id,
+                outcome,
+            })
+            .await;
+    }
+    let command = NewIntent {
+        command_id,
+        device,
+        kind: subject.kind(),
+        app_bundle_id: subject.bundle_id().cloned(),
+        parameters: match &subject {
+            Subject::Resolved(command) => command.recorded(),
+            Subject::Unresolved(_) => Map::new(),
+        },
+        caller,
+    };
+    ledger.record(NewRecord { command, outcome }).await
+}
+
+fn intended(intent: Intent) -> NewIntent {
+    let Intent {
+        device,
+        command_id,
+        command,
+        caller,
+    } = intent;
+    NewIntent {
+        command_id,
+        device,
+        kind: command.kind(),
+        app_bundle_id: command.bundle_id().cloned(),
+        parameters: command.recorded(),
+        caller,
+    }
+}
+
+fn outcome(receipt: Receipt, reason: Option<String>, message: Option<String>) -> Outcome {
+    Outcome {
+        fate: receipt.fate,
+        effect: receipt.effect,
+        reason: reason.map(shortened),
+        message: message.map(shortened),
+        warning: receipt.warning.map(shortened),
+        reactivated: receipt.reactivated,
+        attempts: receipt.attempts,
+        recovered: receipt.recovered,
+        queue_wait: receipt.queue_wait,
+        device_time: receipt.device_time,
+    }
+}
+
+/// A runner can say megabytes, and a page of commands holds a thousand.
+fn shortened(mut words: String) -> String {
+    words.truncate(words.floor_char_boundary(MAX_WORDS));
+    words
+}
+
+fn refused(error: LedgerError) -> RecordError {
+    let kind = match &error {
+        LedgerError::Duplicate { .. } | LedgerError::AlreadyConcluded { .. } => {
+            RecordErrorKind::Duplicate
+        }
+        LedgerError::NotAFile { .. }
+        | LedgerError::Directory { .. }
+        | LedgerError::File { .. }
+        | LedgerError::InUse { .. }
+        | LedgerError::NewerSchema { .. }
+        | LedgerError::Foreign { .. }
+        | LedgerError::Corrupt { .. }
+        | LedgerError::Schema { .. }
+        | LedgerError::NotIntended { .. }
+        | LedgerError::Unredacted { .. }
+        | LedgerError::Rejected { .. }
+        | LedgerError::Unavailable { .. }
+        | LedgerError::Full { .. }
+        | LedgerError::Storage { .. }
+        | LedgerError::Closed
+        | LedgerError::Interrupted
+        | LedgerError::InvalidPageToken
+        | LedgerError::PageTokenMismatch
+        | LedgerError::UnreadableRow { .. } => RecordErrorKind::Unavailable,
+    };
+    RecordError {
+        kind,
+        source: Arc::new(error),
+    }
+}

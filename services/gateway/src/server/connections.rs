@@ -1,0 +1,232 @@
+//! Connections: accepted, counted, drained and, at the end, cut.
+//!
+//! tonic's own server would enforce `grpc-timeout` (see [`crate::deadline`])
+//! and leave its connections behind when the wait for them is given up, so the
+//! loop is ours: every task of every connection belongs to [`Connections`] and
+//! is gone when that is dropped.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
+use tokio_stream::StreamExt;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use tonic::service::Routes;
+use tonic::transport::server::{Connected, TcpIncoming};
+use tonic_web::GrpcWebLayer;
+use tower::{ServiceBuilder, ServiceExt};
+use tracing::{Instrument, Span, debug, debug_span, warn};
+
+use super::span::ServerSpanLayer;
+use crate::config::ServerConfig;
+use crate::deadline::DeadlineLayer;
+
+/// Windows that let a screenshot of several megabytes go out in one go.
+const WINDOW_BYTES: u32 = 8 * 1024 * 1024;
+
+/// Room for credentials and trace context, and no more.
+const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
+
+/// How long to wait after a failed accept: it fails for want of descriptors,
+/// and at once again if asked at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the server grants to its connections.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    max_connections: usize,
+    max_concurrent_streams: u32,
+    http2_keepalive_interval: Duration,
+    http2_keepalive_timeout: Duration,
+    tcp_keepalive: Duration,
+}
+
+impl From<&ServerConfig> for Limits {
+    fn from(config: &ServerConfig) -> Self {
+        Self {
+            max_connections: config.max_connections.get(),
+            max_concurrent_streams: config.max_concurrent_streams.get(),
+            http2_keepalive_interval: config.http2_keepalive_interval,
+            http2_keepalive_timeout: config.http2_keepalive_timeout,
+            tcp_keepalive: config.tcp_keepalive,
+        }
+    }
+}
+
+/// The listener and all connections that it has accepted.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    local_addr: SocketAddr,
+    tasks: Tasks,
+    drain: CancellationToken,
+    _cut: DropGuard,
+}
+
+impl Connections {
+    /// Listens and serves.
+    pub(crate) async fn serve(
+        address: SocketAddr,
+        limits: Limits,
+        routes: Routes,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let local_addr = listener.local_addr()?;
+        let cut = CancellationToken::new();
+        let drain = CancellationToken::new();
+        let tasks = Tasks {
+            tracker: TaskTracker::new(),
+            cut: cut.clone(),
+        };
+        let server = Server {
+            builder: builder(&limits, &tasks),
+            routes,
+            drain: drain.clone(),
+            tasks: tasks.clone(),
+        };
+        let accept = server
+            .accept(listener, limits)
+            .instrument(debug_span!("accept"));
+        tasks.execute(accept);
+        Ok(Self {
+            local_addr,
+            tasks,
+            drain,
+            _cut: cut.drop_guard(),
+        })
+    }
+
+    /// Where clients find the server.
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Accepts nothing more and tells every client to open no more calls on
+    /// its connection (GOAWAY). Calls that are open go on.
+    pub(crate) fn drain(&self) {
+        self.drain.cancel();
+        self.tasks.tracker.close();
+    }
+
+    /// Ends when the last connection has, which is never before
+    /// [`Connections::drain`].
+    pub(crate) async fn drained(&self) {
+        self.tasks.tracker.wait().await;
+    }
+
+    /// Ends every connection at once.
+    pub(crate) async fn cut(self) {
+        self.drain();
+        self.tasks.cut.cancel();
+        self.tasks.tracker.wait().await;
+    }
+}
+
+/// Where the tasks of the connections live; hyper spawns one per HTTP/2 stream.
+#[derive(Debug, Clone)]
+struct Tasks {
+    tracker: TaskTracker,
+    cut: CancellationToken,
+}
+
+impl<F> Executor<F> for Tasks
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn execute(&self, work: F) {
+        let cut = self.cut.clone();
+        self.tracker.spawn(
+            async move {
+                cut.run_until_cancelled_owned(work).await;
+            }
+            .instrument(Span::current()),
+        );
+    }
+}
+
+fn builder(limits: &Limits, tasks: &Tasks) -> Builder<Tasks> {
+    let mut builder = Builder::new(tasks.clone());
+    // With a timer, HTTP/1.1 headers must come within hyper's 30 s.
+    builder.http1().timer(TokioTimer::new());
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .max_header_list_size(MAX_HEADER_LIST_BYTES)
+        .max_concurrent_streams(limits.max_concurrent_streams)
+        .keep_alive_interval(limits.http2_keepalive_interval)
+        .keep_alive_timeout(limits.http2_keepalive_timeout);
+    builder
+}
+
+struct Server {
+    builder: Builder<Tasks>,
+    routes: Routes,
+    drain: CancellationToken,
+    tasks: Tasks,
+}
+
+impl Server {
+    async fn accept(self, listener: TcpListener, limits: Limits) {
+        let mut incoming = TcpIncoming::from(listener)
+            .with_nodelay(Some(true))
+            .with_keepalive(Some(limits.tcp_keepalive));
+        let slots = Arc::new(Semaphore::new(limits.max_connections));
+        let accepting = async {
+            // A connection without a slot waits in the kernel's backlog.
+            while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
+                match incoming.next().await {
+                    Some(Ok(stream)) => self.connection(stream, slot),
+                    Some(Err(error)) => {
+                        warn!(%error, "a connection could not be accepted");
+                        sleep(ACCEPT_PAUSE).await;
+                    }
+                    None => break,
+                }
+            }
+        };
+        self.drain.run_until_cancelled(accepting).await;
+    }
+
+    fn connection(&self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+        let peer = stream.connect_info();
+        let span = debug_span!("connection", network.peer.address = ?peer.remote_addr());
+        let service = ServiceBuilder::new()
+            .map_request(move |mut request: http::Request<_>| {
+                request.extensions_mut().insert(peer.clone());
+                request
+            })
+            .layer(GrpcWebLayer::new())
+            .layer(ServerSpanLayer)
+            .layer(DeadlineLayer)
+            .service(self.routes.clone());
+        let service = TowerToHyperService::new(service.boxed_clone());
+        let (builder, drain) = (self.builder.clone(), self.drain.clone());
+        let serving = async move {
+            let _slot = slot;
+            let mut connection =
+                std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = drain.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                debug!(error, "the connection broke");
+            }
+        };
+        self.tasks.execute(serving.instrument(span));
+    }
+}

@@ -1,0 +1,548 @@
+//! The table of failures, row by row: code, reason, facts, and whether a retry
+//! is offered.
+
+use std::io;
+use std::sync::Arc;
+
+use fleetgate_runner::{CommandKind, InvalidReply, Refused, RunnerError};
+use fleetgate_session::{RecordError, RecordErrorKind};
+use tonic_types::StatusExt;
+
+use super::refusal::{MAX_MESSAGE, MAX_VIOLATIONS};
+use super::*;
+
+const DEVICE: &str = "00008110-000978540290401E";
+
+fn device() -> Udid {
+    DEVICE.parse().unwrap()
+}
+
+fn receipt(kind: CommandKind, fate: Fate, effect: Effect) -> Receipt {
+    Receipt {
+        command_id: "c-1".parse().unwrap(),
+        kind,
+        fate,
+        effect,
+        reactivated: true,
+        warning: None,
+        attempts: 2,
+        recovered: false,
+        queue_wait: Duration::ZERO,
+        device_time: Duration::ZERO,
+    }
+}
+
+fn tap(fate: Fate, effect: Effect) -> Receipt {
+    receipt(CommandKind::Tap, fate, effect)
+}
+
+fn runner(code: RunnerCode) -> (Receipt, Failure) {
+    let receipt = tap(Fate::Failed, code.effect());
+    (
+        receipt,
+        Failure::Runner(RunnerError {
+            code,
+            message: "words".to_owned(),
+            hint: None,
+        }),
+    )
+}
+
+fn unsent(failure: Failure) -> (Receipt, Failure) {
+    (tap(Fate::NotSent, Effect::None), failure)
+}
+
+fn unknown(failure: Failure) -> (Receipt, Failure) {
+    (tap(Fate::Unknown, Effect::Unknown), failure)
+}
+
+fn cause() -> Arc<io::Error> {
+    Arc::new(io::Error::other("cause"))
+}
+
+fn lost() -> Failure {
+    Failure::Unknown {
+        cause: SendError::Broken(cause()),
+        journal: None,
+    }
+}
+
+fn record(kind: RecordErrorKind) -> Failure {
+    Failure::Record(RecordError {
+        kind,
+        source: cause(),
+    })
+}
+
+/// Asserts code and reason, the facts, and whether a retry is offered.
+fn assert_row((receipt, failure): (Receipt, Failure), code: Code, reason: &str, retry: bool) {
+    let status = failed(
+        &device(),
+        &Failed {
+            receipt: receipt.clone(),
+            failure: failure.clone(),
+        },
+    );
+    assert_eq!(status.code(), code, "{failure:?}");
+    let details = status.get_error_details();
+    let info = details.error_info().unwrap();
+    assert_eq!(info.reason, reason, "{failure:?}");
+    assert_eq!(info.domain, "fleetgate");
+    let fact = |key: &str| info.metadata.get(key).map(String::as_str);
+    assert_eq!(fact("command_id"), Some("c-1"));
+    assert_eq!(fact("device"), Some(DEVICE));
+    assert_eq!(fact("reactivated"), Some("true"));
+    assert_eq!(fact("attempts"), Some("2"));
+    assert_eq!(
+        fact("hint").is_some(),
+        failure.hint().is_some(),
+        "{failure:?}"
+    );
+    let fate = match receipt.fate {
+        Fate::NotSent => "NOT_SENT",
+        Fate::Completed => "COMPLETED",
+        Fate::CompletedResultLost => "COMPLETED_RESULT_LOST",
+        Fate::Failed => "FAILED",
+        Fate::Unknown => "UNKNOWN",
+    };
+    assert_eq!(fact("fate"), Some(fate), "{failure:?}");
+    let effect = match receipt.effect {
+        Effect::None => "NONE",
+        Effect::Applied => "APPLIED",
+        Effect::Unknown => "UNKNOWN",
+    };
+    assert_eq!(fact("effect"), Some(effect), "{failure:?}");
+    assert_eq!(details.retry_info().is_some(), retry, "{failure:?}");
+}
+
+#[test]
+fn every_code_of_the_runner_has_its_row() {
+    for (code, expected, reason, retry) in [
+        (
+            RunnerCode::InvalidRequest,
+            Code::Internal,
+            "INVALID_REQUEST",
+            false,
+        ),
+        (
+            RunnerCode::AppBundleIdRequired,
+            Code::Internal,
+            "APP_BUNDLE_ID_REQUIRED",
+            false,
+        ),
+        (
+            RunnerCode::AppNotAvailable,
+            Code::FailedPrecondition,
+            "APP_NOT_AVAILABLE",
+            false,
+        ),
+        (
+            RunnerCode::AppBackgrounded,
+            Code::FailedPrecondition,
+            "APP_BACKGROUNDED",
+            false,
+        ),
+        (
+            RunnerCode::TextInputNotFocused,
+            Code::FailedPrecondition,
+            "TEXT_INPUT_NOT_FOCUSED",
+            false,
+        ),
+        (
+            RunnerCode::UnsupportedOperation,
+            Code::FailedPrecondition,
+            "UNSUPPORTED_OPERATION",
+            false,
+        ),
+        (
+            RunnerCode::RunnerBusy,
+            Code::Unavailable,
+            "RUNNER_BUSY",
+            true,
+        ),
+        (
+            RunnerCode::RunnerWedged,
+            Code::Unavailable,
+            "RUNNER_WEDGED",
+            true,
+        ),
+        (
+            RunnerCode::XctestRecordedFailure,
+            Code::Unknown,
+            "XCTEST_RECORDED_FAILURE",
+            false,
+        ),
+        (
+            RunnerCode::SnapshotFailed,
+            Code::Unknown,
+            "SNAPSHOT_FAILED",
+            false,
+        ),
+        (
+            RunnerCode::CommandTimedOut,
+            Code::DeadlineExceeded,
+            "COMMAND_TIMED_OUT",
+            false,
+        ),
+        (
+            RunnerCode::CommandFailed,
+            Code::Unknown,
+            "COMMAND_FAILED",
+            false,
+        ),
+        (
+            RunnerCode::Other("FROM_THE_FUTURE".to_owned()),
+            Code::Unknown,
+            "FROM_THE_FUTURE",
+            false,
+        ),
+    ] {
+        assert_row(runner(code), expected, reason, retry);
+    }
+}
+
+#[test]
+fn what_was_not_sent_is_unavailable_and_may_be_sent_again() {
+    for (error, reason) in [
+        (SendError::NotAttached, "DEVICE_UNATTACHED"),
+        (
+            SendError::NotListening { port: 8100 },
+            "RUNNER_NOT_LISTENING",
+        ),
+        (SendError::Connect(cause()), "MUX_UNAVAILABLE"),
+        (
+            SendError::WindowClosed {
+                window: SOON,
+                sent: false,
+            },
+            "RUNNER_UNREACHABLE",
+        ),
+    ] {
+        assert_row(
+            unsent(Failure::NotSent(error)),
+            Code::Unavailable,
+            reason,
+            true,
+        );
+    }
+    let refused = Failure::NotSent(SendError::Refused(Refused(cause())));
+    assert_row(
+        unsent(refused),
+        Code::Unavailable,
+        "LEDGER_UNAVAILABLE",
+        false,
+    );
+    let large = Failure::NotSent(SendError::RequestTooLarge { bytes: 2, limit: 1 });
+    assert_row(
+        unsent(large),
+        Code::InvalidArgument,
+        "REQUEST_TOO_LARGE",
+        false,
+    );
+}
+
+#[test]
+fn what_cannot_happen_to_the_unsent_is_our_own_fault() {
+    for error in [
+        SendError::Broken(cause()),
+        SendError::ReplyTooLarge { limit: 1 },
+        SendError::InvalidReply(InvalidReply::NotAnEnvelope {
+            detail: String::new(),
+        }),
+    ] {
+        let status = failed(
+            &device(),
+            &Failed {
+                receipt: tap(Fate::NotSent, Effect::None),
+                failure: Failure::NotSent(error),
+            },
+        );
+        assert_eq!(status.code(), Code::Internal);
+    }
+}
+
+#[test]
+fn an_unknown_fate_is_never_unavailable() {
+    assert_row(unknown(lost()), Code::Unknown, "FATE_UNKNOWN", false);
+    assert_row(
+        unknown(record(RecordErrorKind::Unavailable)),
+        Code::Unknown,
+        "LEDGER_UNAVAILABLE",
+        false,
+    );
+    assert_row(
+        unknown(Failure::Closed),
+        Code::Unknown,
+        "GATEWAY_DRAINING",
+        false,
+    );
+}
+
+#[test]
+fn a_read_may_be_done_again_whatever_became_of_it() {
+    let read = |failure| {
+        (
+            receipt(CommandKind::Viewport, Fate::Unknown, Effect::Unknown),
+            failure,
+        )
+    };
+    assert_row(read(lost()), Code::Unknown, "FATE_UNKNOWN", true);
+    assert_row(
+        read(Failure::Closed),
+        Code::Unavailable,
+        "GATEWAY_DRAINING",
+        true,
+    );
+}
+
+#[test]
+fn a_fate_that_did_not_get_on_record_is_no_invitation_to_retry() {
+    let receipt = tap(Fate::Completed, Effect::Applied);
+    let failure = record(RecordErrorKind::Unavailable);
+    assert_row(
+        (receipt, failure),
+        Code::Unknown,
+        "LEDGER_UNAVAILABLE",
+        false,
+    );
+}
+
+#[test]
+fn our_own_refusals_have_their_rows() {
+    for (failure, code, reason, retry) in [
+        (
+            Failure::LaneFull { limit: 1 },
+            Code::ResourceExhausted,
+            "LANE_FULL",
+            true,
+        ),
+        (
+            Failure::DeadlineInQueue,
+            Code::DeadlineExceeded,
+            "DEADLINE_IN_QUEUE",
+            true,
+        ),
+        (
+            record(RecordErrorKind::Unavailable),
+            Code::Unavailable,
+            "LEDGER_UNAVAILABLE",
+            true,
+        ),
+        (Failure::Closed, Code::Unavailable, "GATEWAY_DRAINING", true),
+        (
+            Failure::Duplicate,
+            Code::AlreadyExists,
+            "DUPLICATE_COMMAND_ID",
+            false,
+        ),
+        (Failure::Crashed, Code::Internal, "INTERNAL", false),
+    ] {
+        assert_row(unsent(failure), code, reason, retry);
+    }
+    assert_row(
+        unknown(Failure::DeadlineExceeded),
+        Code::DeadlineExceeded,
+        "DEADLINE_EXCEEDED",
+        false,
+    );
+    let unusable = Failure::Reply(InvalidReply::NotAnEnvelope {
+        detail: String::new(),
+    });
+    let read = receipt(
+        CommandKind::Viewport,
+        Fate::CompletedResultLost,
+        Effect::Applied,
+    );
+    assert_row((read, unusable), Code::Unknown, "REPLY_UNUSABLE", false);
+}
+
+#[test]
+fn a_viewport_that_could_not_be_read_stands_for_the_command_that_was_not_sent() {
+    let viewport = |failure| unsent(Failure::Viewport(Box::new(failure)));
+    assert_row(
+        viewport(lost()),
+        Code::Unavailable,
+        "VIEWPORT_UNREADABLE",
+        true,
+    );
+    let (_, gone) = runner(RunnerCode::AppNotAvailable);
+    assert_row(
+        viewport(gone),
+        Code::FailedPrecondition,
+        "APP_NOT_AVAILABLE",
+        false,
+    );
+    let detached = Failure::NotSent(SendError::NotAttached);
+    assert_row(
+        viewport(detached),
+        Code::Unavailable,
+        "DEVICE_UNATTACHED",
+        true,
+    );
+}
+
+#[test]
+fn every_violation_of_a_request_is_told() {
+    let violation = |field: &str| Violation {
+        field: field.to_owned(),
+        description: "is bad".to_owned(),
+    };
+    let status = invalid(Invalid {
+        violations: vec![violation("point.absolute.x"), violation("lease")],
+        device: Some("left".to_owned()),
+        command_id: None,
+    });
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert_eq!(status.message(), "point.absolute.x is bad; lease is bad");
+    let details = status.get_error_details();
+    let told = &details.bad_request().unwrap().field_violations;
+    assert_eq!(
+        told.iter()
+            .map(|told| told.field.as_str())
+            .collect::<Vec<_>>(),
+        ["point.absolute.x", "lease"]
+    );
+    let metadata = &details.error_info().unwrap().metadata;
+    assert_eq!(metadata["device"], "left");
+    assert_eq!(metadata["fate"], "NOT_SENT");
+    assert_eq!(metadata["effect"], "NONE");
+    assert!(!metadata.contains_key("command_id"));
+    assert!(details.retry_info().is_none());
+}
+
+#[test]
+fn what_is_not_found_says_what() {
+    let id: CommandId = "c-1".parse().unwrap();
+    for (status, code, reason) in [
+        (
+            device_unknown("left", Some(&id)),
+            Code::NotFound,
+            "DEVICE_UNKNOWN",
+        ),
+        (command_unknown(&id), Code::NotFound, "COMMAND_UNKNOWN"),
+        (
+            runner_port_unknown(&device(), &id),
+            Code::FailedPrecondition,
+            "RUNNER_PORT_UNKNOWN",
+        ),
+        (
+            draining(&device(), &id),
+            Code::Unavailable,
+            "GATEWAY_DRAINING",
+        ),
+    ] {
+        assert_eq!(status.code(), code);
+        let details = status.get_error_details();
+        let info = details.error_info().unwrap();
+        assert_eq!(info.reason, reason);
+        assert_eq!(info.metadata["command_id"], "c-1");
+        assert_eq!(details.retry_info().is_some(), code == Code::Unavailable);
+    }
+}
+
+#[test]
+fn a_late_success_tells_its_fate() {
+    let status = late(&device(), &tap(Fate::Completed, Effect::Applied));
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    let details = status.get_error_details();
+    assert_eq!(details.error_info().unwrap().metadata["fate"], "COMPLETED");
+    assert!(details.retry_info().is_none());
+}
+
+#[test]
+fn the_ledgers_failures_are_told_apart() {
+    let path = || "/l.db".into();
+    for (error, code, retry) in [
+        (LedgerError::InvalidPageToken, Code::InvalidArgument, false),
+        (LedgerError::PageTokenMismatch, Code::InvalidArgument, false),
+        (
+            LedgerError::Unavailable {
+                path: path(),
+                patience: SOON,
+                source: cause(),
+            },
+            Code::Unavailable,
+            true,
+        ),
+        (LedgerError::Closed, Code::Unavailable, true),
+        (
+            LedgerError::Storage {
+                path: path(),
+                source: cause(),
+            },
+            Code::Internal,
+            false,
+        ),
+        (
+            LedgerError::UnreadableRow {
+                seq: 1,
+                source: cause(),
+            },
+            Code::Internal,
+            false,
+        ),
+    ] {
+        let status = ledger(&error);
+        assert_eq!(status.code(), code, "{error}");
+        assert_eq!(
+            status.get_error_details().retry_info().is_some(),
+            retry,
+            "{error}"
+        );
+    }
+}
+
+/// The bytes that a status takes in a response's headers.
+fn travelling(status: Status) -> usize {
+    let response = status.into_http::<()>();
+    response
+        .headers()
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 32)
+        .sum()
+}
+
+#[test]
+fn a_status_fits_into_the_headers_that_clients_take() {
+    const CLIENTS_TAKE: usize = 8 * 1024;
+    for words in ["x", "ж", "🙂", "\"", " ", "\n"] {
+        let words = words.repeat(100_000);
+        let error = RunnerError {
+            code: RunnerCode::Other(words.clone()),
+            message: words.clone(),
+            hint: Some(words.clone()),
+        };
+        let status = failed(
+            &device(),
+            &Failed {
+                receipt: tap(Fate::Failed, Effect::Unknown),
+                failure: Failure::Runner(error),
+            },
+        );
+        assert!(status.message().len() <= MAX_MESSAGE);
+        assert!(!status.message().is_empty());
+        assert!(travelling(status) < CLIENTS_TAKE);
+
+        let violation = Violation {
+            field: words.clone(),
+            description: words.clone(),
+        };
+        let status = invalid(Invalid {
+            violations: vec![violation; 2 * MAX_VIOLATIONS],
+            device: Some(words.clone()),
+            command_id: Some(words),
+        });
+        assert!(
+            travelling(status) < 2 * CLIENTS_TAKE,
+            "our own words, and still bounded"
+        );
+    }
+}
+
+#[test]
+fn a_message_is_cut_between_characters() {
+    assert_eq!(refusal::cut("abc", 2), "ab");
+    assert_eq!(refusal::cut("aж", 6), "a");
+    assert_eq!(refusal::cut("aж", 7), "aж");
+    assert_eq!(refusal::cut("a b", 4), "a ");
+}

@@ -1,0 +1,8 @@
+//! A gateway through its own port, without a phone.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod answers;
+mod ending;
+mod support;
+mod wire;
