@@ -1,1 +1,374 @@
-//! Placeholder.
+//! The harness of the end-to-end tests: a simulated lab, a gateway before it
+//! and a client before that, in one process.
+//!
+//! The gateway reaches the lab's usbmuxd in memory and is reached over a real
+//! loopback socket. Both sides run on one scaled-down clock, so that the
+//! budgets of the runner protocol keep their order and take a moment.
+//!
+//! Invariant: what a test asserts about the phone comes from the lab, never
+//! from a reply.
+
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a harness panics where a test fails"
+)]
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fleetgate_device::Dialer;
+use fleetgate_gateway::{Config, Drained, Gateway, Overrides};
+use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
+use fleetgate_proto::v1::fleet_service_client::FleetServiceClient;
+use fleetgate_proto::v1::ledger_service_client::LedgerServiceClient;
+use fleetgate_proto::v1::{CommandRecord, Fate, GetCommandRequest};
+use fleetgate_runner::Budgets;
+use fleetgate_simulator::{Lab, Phone, Scenario};
+use tempfile::TempDir;
+use tokio::time::timeout;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+pub mod binary;
+pub mod facts;
+pub mod plain;
+pub mod screen;
+pub mod stranger;
+
+/// The bundle id of the app that every simulated phone has in front.
+pub const APP: &str = fleetgate_simulator::ui::DEMO_BUNDLE;
+
+/// Longer than anything a test waits for takes.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for something that must come.
+pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match timeout(PATIENCE, future).await {
+        Ok(value) => value,
+        Err(_elapsed) => panic!("{what} did not come within {PATIENCE:?}"),
+    }
+}
+
+/// A lab, its gateway and a client.
+#[derive(Debug)]
+pub struct Rig {
+    /// The lab.
+    pub lab: Lab,
+    /// What the gateway was configured with.
+    pub config: Config,
+    gateway: Gateway,
+    channel: Channel,
+    time_scale: f64,
+    // Dropped last: the ledger lives here.
+    dir: TempDir,
+}
+
+impl Rig {
+    /// A lab of `phones` plain phones on a clock fifty times as fast.
+    pub async fn plain(phones: u32) -> Self {
+        Self::start(Scenario {
+            time_scale: 0.02,
+            ..Scenario::fleet(phones)
+        })
+        .await
+    }
+
+    /// The lab that `scenario` describes, on its clock.
+    pub async fn start(scenario: Scenario) -> Self {
+        Self::configured(scenario, |_| {}).await
+    }
+
+    /// The same, with a say in the gateway's configuration.
+    pub async fn configured(scenario: Scenario, configure: impl FnOnce(&mut Config)) -> Self {
+        let time_scale = scenario.time_scale;
+        let lab = Lab::start(scenario);
+        let dir = TempDir::new().expect("a temporary directory");
+        let mut config = test_config(dir.path());
+        configure(&mut config);
+        let (gateway, channel) = start_gateway(&lab, &config, time_scale).await;
+        let rig = Self {
+            lab,
+            config,
+            gateway,
+            channel,
+            time_scale,
+            dir,
+        };
+        rig.attached().await;
+        rig
+    }
+
+    /// Stops the gateway and starts another on the same ledger and lab.
+    pub async fn restart_gateway(self) -> Self {
+        let Self {
+            lab,
+            config,
+            gateway,
+            channel,
+            time_scale,
+            dir,
+        } = self;
+        drop(channel);
+        gateway.shutdown().await;
+        let (gateway, channel) = start_gateway(&lab, &config, time_scale).await;
+        let rig = Self {
+            lab,
+            config,
+            gateway,
+            channel,
+            time_scale,
+            dir,
+        };
+        rig.attached().await;
+        rig
+    }
+
+    /// Waits until the gateway sees every phone that hangs on the lab by cable.
+    pub async fn attached(&self) {
+        let wanted = self
+            .lab
+            .phones()
+            .iter()
+            .filter(|phone| {
+                phone
+                    .report()
+                    .plugged
+                    .contains(&fleetgate_simulator::Transport::Usb)
+            })
+            .count();
+        soon("the fleet", async {
+            while self.attached_count().await < wanted {
+                pause().await;
+            }
+        })
+        .await;
+    }
+
+    async fn attached_count(&self) -> usize {
+        use fleetgate_proto::v1::{DeviceState, ListDevicesRequest};
+        let request = ListDevicesRequest {
+            page_size: 1000,
+            ..Default::default()
+        };
+        let listed = self
+            .fleet()
+            .list_devices(request)
+            .await
+            .expect("ListDevices");
+        let attached =
+            |device: &&fleetgate_proto::v1::Device| device.state() == DeviceState::Attached;
+        listed.get_ref().devices.iter().filter(attached).count()
+    }
+
+    /// The `n`th phone, by UDID.
+    pub fn phone(&self, n: usize) -> Phone {
+        self.lab.phones().swap_remove(n)
+    }
+
+    /// The `n`th phone's UDID.
+    pub fn udid(&self, n: usize) -> String {
+        self.phone(n).udid().to_string()
+    }
+
+    /// A client of `AutomationService` with default limits.
+    pub fn automation(&self) -> AutomationServiceClient<Channel> {
+        AutomationServiceClient::new(self.channel.clone())
+    }
+
+    /// A client of `FleetService`.
+    pub fn fleet(&self) -> FleetServiceClient<Channel> {
+        FleetServiceClient::new(self.channel.clone())
+    }
+
+    /// A client of `LedgerService`.
+    pub fn ledger(&self) -> LedgerServiceClient<Channel> {
+        LedgerServiceClient::new(self.channel.clone())
+    }
+
+    /// The connection behind the clients.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// Where the gateway listens.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.gateway.local_addr())
+    }
+
+    /// A connection of its own.
+    pub async fn connect(&self) -> Channel {
+        connect(&self.url()).await
+    }
+
+    /// Where the ledger and whatever else the gateway writes is.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The ledger's file.
+    pub fn ledger_path(&self) -> PathBuf {
+        self.config.ledger.path.clone()
+    }
+
+    /// A duration of the protocol on this rig's clock.
+    pub fn scaled(&self, duration: Duration) -> Duration {
+        Budgets::scaled(self.time_scale).of(duration)
+    }
+
+    /// The ledger's row, if there is one.
+    pub async fn find(&self, command_id: &str) -> Option<CommandRecord> {
+        let request = GetCommandRequest {
+            command_id: command_id.to_owned(),
+        };
+        match self.ledger().get_command(request).await {
+            Ok(found) => found.into_inner().command,
+            Err(status) if status.code() == Code::NotFound => None,
+            Err(status) => panic!("GetCommand: {status:?}"),
+        }
+    }
+
+    /// The ledger's row once the command has a fate.
+    pub async fn concluded(&self, command_id: &str) -> CommandRecord {
+        soon("a fate on record", async {
+            loop {
+                match self.find(command_id).await {
+                    Some(record) if record.fate() != Fate::Unspecified => return record,
+                    Some(_) | None => pause().await,
+                }
+            }
+        })
+        .await
+    }
+
+    /// Ends the gateway properly, then the lab.
+    pub async fn stop(self) -> Drained {
+        let Self {
+            lab,
+            gateway,
+            channel,
+            dir: _dir,
+            ..
+        } = self;
+        drop(channel);
+        let drained = gateway.shutdown().await;
+        lab.shutdown().await;
+        drained
+    }
+
+    /// Ends the gateway properly and leaves the lab and the ledger's directory.
+    pub async fn stop_gateway(self) -> (Drained, Lab, TempDir) {
+        let Self {
+            lab,
+            gateway,
+            channel,
+            dir,
+            ..
+        } = self;
+        drop(channel);
+        (gateway.shutdown().await, lab, dir)
+    }
+}
+
+/// A gateway's configuration that keeps everything in `dir`.
+pub fn test_config(dir: &Path) -> Config {
+    let text = format!(
+        "server.listen = '127.0.0.1:0'\n\
+         ledger.path = '{}'\n\
+         runner.port = {}\n",
+        dir.join("ledger.db").display(),
+        fleetgate_simulator::scenario::DEFAULT_PORT,
+    );
+    let path = dir.join("fleetgate.toml");
+    std::fs::write(&path, text).expect("a configuration file");
+    Config::load_with(Some(&path), []).expect("a configuration")
+}
+
+async fn start_gateway(lab: &Lab, config: &Config, time_scale: f64) -> (Gateway, Channel) {
+    let dial = lab.dialer();
+    let overrides = Overrides {
+        budgets: Budgets::scaled(time_scale),
+        dialer: Some(Dialer::from_fn("the lab", move || {
+            let stream = dial();
+            Box::pin(async move { Ok(Box::new(stream) as fleetgate_device::BoxStream) })
+        })),
+    };
+    let gateway = Gateway::start(config.clone(), overrides)
+        .await
+        .expect("a gateway");
+    let channel = connect(&format!("http://{}", gateway.local_addr())).await;
+    (gateway, channel)
+}
+
+/// A connection to a gateway.
+pub async fn connect(url: &str) -> Channel {
+    let endpoint = Endpoint::from_shared(url.to_owned()).expect("an address");
+    endpoint
+        .connect()
+        .await
+        .expect("a connection to the gateway")
+}
+
+/// The step of a bounded poll, for what nothing announces.
+pub async fn pause() {
+    tokio::time::sleep(Duration::from_millis(5)).await;
+}
+
+/// A refused call, taken apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// The gRPC code.
+    pub code: Code,
+    /// The status message.
+    pub message: String,
+    /// `ErrorInfo`'s reason.
+    pub reason: String,
+    /// `ErrorInfo`'s domain.
+    pub domain: String,
+    /// `ErrorInfo`'s metadata.
+    pub metadata: BTreeMap<String, String>,
+    /// `RetryInfo`'s delay, if there is one.
+    pub retry_delay: Option<Duration>,
+    /// `BadRequest`'s violations: field and description.
+    pub violations: Vec<(String, String)>,
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        let details = status.get_error_details();
+        let info = details.error_info().cloned();
+        let (reason, domain, metadata) = info.map_or_else(
+            || (String::new(), String::new(), HashMap::new()),
+            |info| (info.reason, info.domain, info.metadata),
+        );
+        let violations = details
+            .bad_request()
+            .map(|bad| bad.field_violations.clone());
+        Self {
+            code: status.code(),
+            message: status.message().to_owned(),
+            reason,
+            domain,
+            metadata: metadata.into_iter().collect(),
+            retry_delay: details.retry_info().and_then(|retry| retry.retry_delay),
+            violations: violations
+                .unwrap_or_default()
+                .into_iter()
+                .map(|violation| (violation.field, violation.description))
+                .collect(),
+        }
+    }
+}
+
+impl Refusal {
+    /// One entry of the metadata; empty if it is absent.
+    pub fn meta(&self, key: &str) -> &str {
+        self.metadata.get(key).map_or("", String::as_str)
+    }
+}
+
+/// The error of a call that must fail.
+pub fn refused<T: std::fmt::Debug>(result: Result<T, Status>) -> Refusal {
+    result.expect_err("the call must be refused").into()
+}
