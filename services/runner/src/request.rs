@@ -10,6 +10,7 @@ use crate::code::{RunnerCode, RunnerError};
 use crate::command::Command;
 use crate::ids::CommandId;
 use crate::json;
+use crate::kind::CommandKind;
 
 mod wire;
 
@@ -31,9 +32,18 @@ pub enum InvalidRequest {
     /// Not JSON, an unknown command, or a field of the wrong type: HTTP 400.
     #[error("undecodable request: {0}")]
     Undecodable(String),
-    /// Well-typed but unusable: an ordinary error envelope.
-    #[error(transparent)]
-    Unusable(#[from] RunnerError),
+    /// Well-typed, but without what its command needs: HTTP 500, and queued,
+    /// journaled and answered like a command that fails.
+    #[error("unusable {kind} request: {verdict}")]
+    Unusable {
+        /// The id that it is journaled under.
+        command_id: Option<CommandId>,
+        /// The command; both kinds of status are [`CommandKind::Status`].
+        kind: CommandKind,
+        /// What is wrong with it.
+        #[source]
+        verdict: RunnerError,
+    },
 }
 
 impl InvalidRequest {
@@ -41,7 +51,7 @@ impl InvalidRequest {
     pub fn status(&self) -> u16 {
         match self {
             Self::Undecodable(_) => 400,
-            Self::Unusable(_) => 500,
+            Self::Unusable { .. } => 500,
         }
     }
 
@@ -53,7 +63,7 @@ impl InvalidRequest {
                 message: self.to_string(),
                 hint: None,
             },
-            Self::Unusable(verdict) => verdict,
+            Self::Unusable { verdict, .. } => verdict,
         }
     }
 }
@@ -82,7 +92,8 @@ impl Request {
     /// ```
     /// use fleetgate_runner::{InvalidRequest, Request, RunnerCode};
     ///
-    /// let Err(InvalidRequest::Unusable(verdict)) = Request::decode(br#"{"command":"tap"}"#) else {
+    /// let refused = Request::decode(br#"{"command":"tap"}"#);
+    /// let Err(InvalidRequest::Unusable { verdict, .. }) = refused else {
     ///     panic!("a tap needs an app");
     /// };
     /// assert_eq!(verdict.code, RunnerCode::AppBundleIdRequired);
@@ -90,17 +101,21 @@ impl Request {
     pub fn decode(body: &[u8]) -> Result<Self, InvalidRequest> {
         let mut wire: Wire = serde_json::from_slice(body)
             .map_err(|error| InvalidRequest::Undecodable(json::complaint(&error)))?;
-        let command_id = wire.command_id.take();
-        let command = wire.into_command()?;
-        let command_id = if command.kind().bypasses_queue() {
-            None
-        } else {
-            wire::optional_id(command_id, "commandId")?
-        };
-        Ok(Self {
+        let kind = wire.kind();
+        let id = wire.command_id.take().filter(|_| !kind.bypasses_queue());
+        let unusable = |command_id, verdict| InvalidRequest::Unusable {
             command_id,
-            command,
-        })
+            kind,
+            verdict,
+        };
+        match (wire::optional_id(id, "commandId"), wire.into_command()) {
+            (Ok(command_id), Ok(command)) => Ok(Self {
+                command_id,
+                command,
+            }),
+            (Ok(command_id), Err(verdict)) => Err(unusable(command_id, verdict)),
+            (Err(_), Err(verdict)) | (Err(verdict), Ok(_)) => Err(unusable(None, verdict)),
+        }
     }
 }
 

@@ -169,6 +169,12 @@ impl Wire {
         }
     }
 
+    /// The command that is named: both kinds of status are
+    /// [`CommandKind::Status`].
+    pub(super) fn kind(&self) -> CommandKind {
+        self.command.0
+    }
+
     /// The command that the object stands for, or the verdict against it.
     pub(super) fn into_command(mut self) -> Result<Command, RunnerError> {
         let app = self.app_bundle_id.take();

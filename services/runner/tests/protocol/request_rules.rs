@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use fleetgate_runner::{AppAction, Command, DeviceCommand, InvalidRequest, Request, RunnerCode};
+use fleetgate_runner::{
+    AppAction, Command, CommandId, CommandKind, DeviceCommand, InvalidRequest, Request, RunnerCode,
+};
 
 use crate::build::{app, at, json, request, taps};
 
 fn verdict(body: &str) -> (RunnerCode, String) {
     match Request::decode(body.as_bytes()) {
-        Err(InvalidRequest::Unusable(error)) => (error.code, error.message),
+        Err(InvalidRequest::Unusable { verdict, .. }) => (verdict.code, verdict.message),
         other => panic!("{body} gave {other:?}"),
     }
 }
@@ -131,6 +133,48 @@ fn a_well_typed_request_that_lacks_something_is_an_ordinary_verdict() {
         assert_eq!(code, RunnerCode::InvalidRequest, "{body}");
         assert!(message.contains(named), "{body}: {message}");
         assert_eq!(Request::decode(body.as_bytes()).unwrap_err().status(), 500);
+    }
+}
+
+#[test]
+fn an_unusable_request_keeps_what_it_is_journaled_under() {
+    for (body, id, kind) in [
+        (
+            r#"{"command":"tap","commandId":" c-1 "}"#,
+            Some("c-1"),
+            CommandKind::Tap,
+        ),
+        (
+            r#"{"command":"button","commandId":"c-1"}"#,
+            Some("c-1"),
+            CommandKind::Button,
+        ),
+        (
+            r#"{"command":"button","commandId":"two words"}"#,
+            None,
+            CommandKind::Button,
+        ),
+        (
+            r#"{"command":"shutdown","commandId":"two words"}"#,
+            None,
+            CommandKind::Shutdown,
+        ),
+        (
+            r#"{"command":"status","commandId":"c-1","statusCommandId":"two words"}"#,
+            None,
+            CommandKind::Status,
+        ),
+    ] {
+        let Err(InvalidRequest::Unusable {
+            command_id,
+            kind: of,
+            ..
+        }) = Request::decode(body.as_bytes())
+        else {
+            panic!("{body} is usable");
+        };
+        assert_eq!(command_id.as_ref().map(CommandId::as_str), id, "{body}");
+        assert_eq!(of, kind, "{body}");
     }
 }
 

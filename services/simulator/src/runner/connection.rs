@@ -12,10 +12,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fleetgate_runner::http::{self, FrameError, RequestDecoder};
 use fleetgate_runner::{
-    Command, CommandId, CommandKind, DeviceCommand, Envelope, InvalidRequest, Reply, Request,
-    RunnerError,
+    Command, CommandKind, DeviceCommand, Envelope, InvalidRequest, Reply, Request, RunnerError,
 };
-use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tracing::debug;
 
@@ -102,10 +100,14 @@ async fn answer(
         Err(invalid @ InvalidRequest::Undecodable(_)) => {
             return write(stream, &refusal(invalid.status(), invalid.into_verdict())).await;
         }
-        Err(InvalidRequest::Unusable(error)) => match Unusable::read(body) {
-            Some(unusable) => (unusable.id(), Task::Refuse(unusable.command, error)),
-            None => return write(stream, &refusal(500, error)).await,
-        },
+        Err(InvalidRequest::Unusable { kind, verdict, .. }) if kind.bypasses_queue() => {
+            return write(stream, &refusal(500, verdict)).await;
+        }
+        Err(InvalidRequest::Unusable {
+            command_id,
+            kind,
+            verdict,
+        }) => (command_id, Task::Refuse(kind, verdict)),
     };
     let kind = task.kind();
     phone.note_arrival(kind, id.clone());
@@ -228,23 +230,4 @@ async fn write(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Resu
     stream.write_all(bytes).await?;
     stream.flush().await?;
     stream.shutdown().await
-}
-
-/// What the journal needs of a request that its command cannot use.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Unusable {
-    command: CommandKind,
-    #[serde(default)]
-    command_id: Option<String>,
-}
-
-impl Unusable {
-    fn read(body: &[u8]) -> Option<Self> {
-        serde_json::from_slice(body).ok()
-    }
-
-    fn id(&self) -> Option<CommandId> {
-        self.command_id.as_deref().and_then(|id| id.parse().ok())
-    }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fleetgate_runner::AppPoint;
+use fleetgate_runner::{AppPoint, defaults};
 
 use super::element::{Action, Element, Touch};
 use super::geometry::{contains, tame};
@@ -19,8 +19,6 @@ use super::{AppState, Change, Hit};
 const MAX_TAPS: u32 = 1_000;
 /// From here on a press is a long one, and lifts a row to be moved.
 const LONG: Duration = Duration::from_millis(500);
-/// Points per second: the range that XCTest clamps a drag's speed to.
-const SPEED: (f64, f64) = (60.0, 5_000.0);
 /// For how many seconds' worth of its speed a list rolls on after a fling.
 const ROLL: f64 = 0.5;
 /// Where a drag from the left edge must start to go back, in points.
@@ -127,7 +125,7 @@ impl Model {
         let roll = if settle {
             0.0
         } else {
-            let speed = (length / over.as_secs_f64()).clamp(SPEED.0, SPEED.1);
+            let speed = defaults::drag_speed(length, over);
             speed * ROLL * way / length
         };
         let before = self.settings.scroll;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fleetgate_runner::{
-    AppAction, AppPoint, BundleId, Button, CommandKind, DeviceCommand, Reply, RunnerCode,
-    RunnerError, Screenshot, TypedText,
+    AppAction, AppPoint, BundleId, CommandKind, DeviceCommand, Reply, RunnerCode, RunnerError,
+    Screenshot, TypedText, defaults,
 };
 
 use super::{Execution, error};
@@ -34,18 +34,8 @@ const KEYBOARD: Duration = Duration::from_secs(3);
 /// From one look at the keyboard to the next.
 const KEYBOARD_PROBE: Duration = Duration::from_millis(250);
 
-/// A long press that gives no duration.
-const LONG_PRESS: Duration = Duration::from_millis(800);
-/// The shortest press.
-const MIN_PRESS: Duration = Duration::from_millis(50);
 /// A drag that gives no duration.
 const DRAG: Duration = Duration::from_millis(300);
-/// The slowest and the fastest drag, in points per second.
-const VELOCITY: (f64, f64) = (60.0, 5000.0);
-/// Before the finger lifts, if it shall not fling.
-const SETTLED_REST: Duration = Duration::from_millis(300);
-/// Before the finger lifts otherwise.
-const PLAIN_REST: Duration = Duration::from_millis(50);
 
 impl Execution {
     pub(super) async fn in_app(
@@ -60,7 +50,7 @@ impl Execution {
             )),
             AppAction::Tap { at, taps } => self.tap(*at, taps.get()).await,
             AppAction::LongPress { at, duration } => {
-                let held = duration.unwrap_or(LONG_PRESS).max(MIN_PRESS);
+                let held = defaults::long_press(*duration);
                 self.phone.clock.sleep(held).await;
                 self.touch(CommandKind::LongPress, |screen| {
                     saw("long press", *at, &screen.long_press(*at, held))
@@ -98,17 +88,16 @@ impl Execution {
     pub(super) async fn on_device(&self, command: &DeviceCommand) -> Result<Reply, RunnerError> {
         match command {
             DeviceCommand::Button { button } => {
-                let name = button_name(*button);
                 self.phone
                     .act(CommandKind::Button, self.id.as_ref(), |screen| {
                         if screen.press(*button) {
-                            Ok(format!("pressed {name}"))
+                            Ok(format!("pressed {button}"))
                         } else {
-                            let message = format!("this phone has no {name}");
+                            let message = format!("this phone has no {button}");
                             Err(error(RunnerCode::UnsupportedOperation, message))
                         }
                     })?;
-                Ok(Reply::Done(format!("pressed {name}")))
+                Ok(Reply::Done(format!("pressed {button}")))
             }
             DeviceCommand::Screenshot => {
                 let screen = self.phone.look(|state| state.screen.clone());
@@ -159,14 +148,10 @@ impl Execution {
         settle: bool,
     ) -> Result<Reply, RunnerError> {
         let distance = (to.x - from.x).hypot(to.y - from.y);
-        let asked = duration
-            .unwrap_or(DRAG)
-            .as_secs_f64()
-            .max(f64::MIN_POSITIVE);
-        let velocity = (distance / asked).clamp(VELOCITY.0, VELOCITY.1);
+        let velocity = defaults::drag_speed(distance, duration.unwrap_or(DRAG));
         let moving = Duration::try_from_secs_f64(distance / velocity).unwrap_or(Duration::MAX);
-        let hold = hold.unwrap_or(MIN_PRESS).max(MIN_PRESS);
-        let rest = if settle { SETTLED_REST } else { PLAIN_REST };
+        let hold = defaults::drag_hold(hold);
+        let rest = defaults::drag_rest(settle);
         let whole = hold.saturating_add(moving).saturating_add(rest);
         self.phone.clock.sleep(whole).await;
         self.touch(CommandKind::Drag, |screen| {
@@ -250,15 +235,6 @@ impl Execution {
 
 fn done(message: &str) -> Reply {
     Reply::Done(message.to_owned())
-}
-
-fn button_name(button: Button) -> &'static str {
-    match button {
-        Button::Home => "home",
-        Button::VolumeUp => "volumeUp",
-        Button::VolumeDown => "volumeDown",
-        Button::ActionButton => "actionButton",
-    }
 }
 
 /// A touch in words, for the log of effects.
