@@ -101,7 +101,6 @@ impl Writer {
         while let Some(mut batch) = batches.pop() {
             match self.write(&mut batch).await {
                 Ok(verdicts) => {
-                    self.counters.committed();
                     for (ticket, verdict) in batch.into_iter().zip(verdicts) {
                         self.answer(ticket, verdict);
                     }
