@@ -23,7 +23,7 @@ use crate::mux::{Ids, Mux};
 use crate::phone::Phone;
 use crate::phone::core::PhoneCore;
 use crate::scenario::Scenario;
-use crate::sync::lock;
+use crate::sync::{lock, until_stopped};
 use crate::{control, socket, usbmuxd};
 
 /// How much an in-memory connection holds in each direction.
@@ -53,7 +53,7 @@ impl LabCore {
     pub(crate) fn spawn(&self, span: Span, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         let work = async move {
-            stop.run_until_cancelled(work).await;
+            until_stopped(&stop, work).await;
         };
         self.tasks.spawn(work.instrument(span));
     }

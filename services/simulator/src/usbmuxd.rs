@@ -26,11 +26,13 @@ use fleetgate_usbmux::{
     ResultCode,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::lab::LabCore;
 use crate::mux::Daemon;
 use crate::runner::connection;
+use crate::sync::until_stopped;
 
 mod pipe;
 
@@ -52,7 +54,7 @@ where
     };
     // A daemon that is down has no connections.
     let Some(gone) = gone else { return };
-    let ending = gone.run_until_cancelled(requests(lab, &mut stream)).await;
+    let ending = until_stopped(&gone, requests(lab, &gone, &mut stream)).await;
     if let Some(Err(error)) = ending {
         debug!(%error, "the client is gone");
     }
@@ -60,6 +62,7 @@ where
 
 async fn requests(
     lab: &Arc<LabCore>,
+    gone: &CancellationToken,
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> io::Result<()> {
     let mut decoder = Decoder::new();
@@ -77,7 +80,7 @@ async fn requests(
             Ok(Request::Listen) => {
                 send(stream, &encoded(&Reply::Result(ResultCode::Ok), tag)?).await?;
                 let _listening = lab.listeners.enter(client_name(&packet));
-                return listen(lab, stream).await;
+                return listen(lab, gone, stream).await;
             }
             Ok(Request::Connect { device, port }) => match pipe::find(lab, device, port) {
                 Ok(pipe) => {
@@ -122,6 +125,7 @@ fn client_name(packet: &Packet) -> String {
 /// number is not missed: numbers are not used twice by one daemon.
 async fn listen(
     lab: &Arc<LabCore>,
+    gone: &CancellationToken,
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> io::Result<()> {
     let mut table = lab.mux.watch();
@@ -129,21 +133,22 @@ async fn listen(
     loop {
         let now: BTreeMap<MuxDeviceId, Phone> = {
             let table = table.borrow_and_update();
+            // The table of the next daemon is not this one's to tell. A daemon
+            // goes while the table is held, so this cannot be too early.
+            if gone.is_cancelled() {
+                return Ok(());
+            }
             table.phones().map(|phone| (phone.device, phone)).collect()
         };
-        let mut events = Vec::new();
-        for device in known.keys().filter(|device| !now.contains_key(device)) {
-            events.extend_from_slice(
-                &Event::Detached(*device)
-                    .encode()
-                    .map_err(io::Error::other)?,
-            );
-        }
-        for phone in now
+        let left = known.keys().filter(|device| !now.contains_key(device));
+        let came = now
             .values()
-            .filter(|phone| !known.contains_key(&phone.device))
+            .filter(|phone| !known.contains_key(&phone.device));
+        let mut events = Vec::new();
+        for event in left
+            .map(|device| Event::Detached(*device))
+            .chain(came.map(|phone| Event::Attached(phone.clone())))
         {
-            let event = Event::Attached(phone.clone());
             events.extend_from_slice(&event.encode().map_err(io::Error::other)?);
         }
         send(stream, &events).await?;

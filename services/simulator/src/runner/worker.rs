@@ -22,6 +22,7 @@ use super::{Job, Outcome, Runner, Task};
 use crate::fault::Stage;
 use crate::gate::Verdict;
 use crate::phone::core::PhoneCore;
+use crate::sync::until_stopped;
 
 /// How long a runner's session lasts.
 const SESSION: Duration = Duration::from_secs(24 * 60 * 60);
@@ -139,7 +140,7 @@ async fn execute(
     let stop = runner.stop.clone();
     phone
         .tasks
-        .spawn(async move { stop.run_until_cancelled(task).await }.in_current_span());
+        .spawn(async move { until_stopped(&stop, task).await }.in_current_span());
     match timeout(budget, verdict).await {
         Ok(Ok(envelope)) => envelope,
         // The runner is ending, and this with it.

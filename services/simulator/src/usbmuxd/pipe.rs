@@ -14,6 +14,7 @@ use crate::mux::Ids;
 use crate::phone::core::PhoneCore;
 use crate::report::Transport;
 use crate::runner::{Runner, connection};
+use crate::sync::until_stopped;
 
 /// A connection that was made.
 #[derive(Debug)]
@@ -108,15 +109,14 @@ impl Pipe {
             match self.end {
                 End::Runner(phone, runner) => {
                     let serve = connection::serve(&phone, &runner, stream, early);
-                    runner.stop.run_until_cancelled(serve).await;
+                    until_stopped(&runner.stop, serve).await;
                     Ok(())
                 }
                 End::Closed => Ok(()),
                 End::Silent => connection::silence(stream).await,
             }
         };
-        self.unplugged
-            .run_until_cancelled(carry)
+        until_stopped(&self.unplugged, carry)
             .await
             .unwrap_or(Ok(()))
     }

@@ -194,10 +194,13 @@ async fn a_restart_ends_every_connection_and_may_give_an_id_to_another_phone() {
     let (first, second) = (lab.phones().remove(0), lab.phones().remove(1));
     let mut listener = lab.connect();
     ask(&mut listener, 1, &plist("Listen", "")).await;
+    for _ in 0..2 {
+        receive(&mut listener).await;
+    }
     let mut open = pipe(&lab, 1).await;
 
     lab.start_usbmuxd(Ids::Reused);
-    read_all(&mut listener).await;
+    assert_eq!(read_all(&mut listener).await, b"", "no word of the new ids");
     assert_eq!(read_all(&mut open).await, b"");
     let list = ask(&mut lab.connect(), 1, &plist("ListDevices", "")).await;
     let entries: Vec<_> = list.split("<key>Properties</key>").skip(1).collect();
