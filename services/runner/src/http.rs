@@ -7,6 +7,8 @@
 //! Invariant: what comes out depends on the bytes alone, not on how they were
 //! cut into pieces, and never more is kept than a runner takes.
 
+use std::fmt;
+
 use bytes::{Bytes, BytesMut};
 
 use crate::MAX_REQUEST_BYTES;
@@ -54,7 +56,7 @@ impl FrameError {
 /// assert_eq!(decoder.push(b"\n{}")?.as_deref(), Some(&b"{}"[..]));
 /// # Ok::<(), FrameError>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RequestDecoder {
     buffer: BytesMut,
     progress: Progress,
@@ -62,13 +64,25 @@ pub struct RequestDecoder {
 
 #[derive(Debug, Default, Clone, Copy)]
 enum Progress {
-    /// The header block has not ended before this position.
+    /// The header block has not ended yet.
     #[default]
     Header,
     /// The body is this part of the buffer.
     Body { start: usize, end: usize },
     /// The body was given out or the request refused: the rest is ignored.
     Spent,
+}
+
+/// Shows the number of bytes only: they may hold typed text.
+impl fmt::Debug for RequestDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "RequestDecoder({:?}, {} bytes)",
+            self.progress,
+            self.buffer.len()
+        )
+    }
 }
 
 impl RequestDecoder {

@@ -160,3 +160,14 @@ fn a_reply_is_framed_as_the_specification_says() {
         assert!(reply.starts_with(format!("HTTP/1.1 {status} Error\r\n").as_bytes()));
     }
 }
+
+#[test]
+fn a_decoder_is_formatted_without_what_it_holds() {
+    let mut decoder = RequestDecoder::new();
+    decoder
+        .push(&request("Content-Length: 99\r\n", "{\"text\":\"hunter2"))
+        .unwrap();
+    let formatted = format!("{decoder:?}");
+    assert!(formatted.contains("bytes"), "{formatted}");
+    assert!(!formatted.contains("hunter2"), "{formatted}");
+}
