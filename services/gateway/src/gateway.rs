@@ -179,3 +179,41 @@ fn fleet_config(config: &Config, overrides: Overrides) -> FleetConfig {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(name: &str, value: &str) -> Config {
+        Config::load_with(None, [(name.to_owned(), value.to_owned())]).unwrap()
+    }
+
+    #[test]
+    fn the_ledger_is_kept_as_is_set() {
+        let kept =
+            |value| ledger_config(&config("FLEETGATE_LEDGER__SYNCHRONOUS", value)).synchronous;
+        assert_eq!(kept("normal"), fleetgate_ledger::Synchronous::Normal);
+        assert_eq!(kept("full"), fleetgate_ledger::Synchronous::Full);
+    }
+
+    #[test]
+    fn a_busy_runner_is_waited_for_as_long_as_is_set_on_the_runners_clock() {
+        let config = config("FLEETGATE_RUNNER__BUSY_CEILING", "8s");
+        let ceiling = |scale| {
+            let overrides = Overrides {
+                budgets: Budgets::scaled(scale),
+                dialer: None,
+            };
+            fleet_config(&config, overrides).session.busy_ceiling
+        };
+        assert_eq!(ceiling(1.0), Duration::from_secs(8));
+        assert_eq!(ceiling(0.5), Duration::from_secs(4));
+    }
+
+    #[test]
+    fn the_common_runner_port_is_what_is_set() {
+        let config = config("FLEETGATE_RUNNER__PORT", "8123");
+        let port = fleet_config(&config, Overrides::default()).default_port;
+        assert_eq!(port.map(crate::config::RunnerPort::get), Some(8123));
+    }
+}

@@ -4,5 +4,6 @@
 
 mod answers;
 mod ending;
+mod settings;
 mod support;
 mod wire;
