@@ -65,7 +65,9 @@ impl Session {
         R::Future: Send,
     {
         let closing = Closing::default();
-        let span = tracing::info_span!("lane", device.id = %device);
+        // Whoever asks first for the device must not seem to be the cause of
+        // all that follows.
+        let span = tracing::info_span!(parent: None, "lane", device.id = %device);
         let recorder = Recorder::new(recorder, device, config.record_patience);
         // Top = outermost: a command passes from top to bottom.
         let stack = ServiceBuilder::new()
