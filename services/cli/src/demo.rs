@@ -18,12 +18,15 @@ use crate::client::{Client, Context, Server};
 use crate::logs;
 use crate::output::{Format, line, note, pairs};
 use crate::rejected::Rejected;
+use crate::report::in_words;
 use crate::signals::Stop;
 use crate::verbs::devices;
 
 mod screen;
 mod stand;
 mod story;
+#[cfg(test)]
+mod tests;
 mod tour;
 
 use stand::Stand;
@@ -153,7 +156,7 @@ async fn tour(context: &Context, stand: &Stand) -> anyhow::Result<()> {
             if let Some(rejected) = error.downcast_ref::<Rejected>() {
                 note(rejected.text().trim_end());
             }
-            bail!("{error:#}")
+            bail!("{}", in_words(&error))
         }
     }
 }

@@ -9,8 +9,7 @@ use clap::Parser;
 
 use crate::args::Cli;
 use crate::exit::Exit;
-use crate::output::{Format, note};
-use crate::rejected::Rejected;
+use crate::output::note;
 
 mod args;
 mod client;
@@ -20,6 +19,7 @@ mod lab;
 mod logs;
 mod output;
 mod rejected;
+mod report;
 mod serve;
 mod signals;
 mod verbs;
@@ -34,21 +34,8 @@ async fn main() -> ExitCode {
     match cli.verb.run(&context).await {
         Ok(()) => Exit::Done.into(),
         Err(error) => {
-            note(&told(&error, context.format));
+            note(&report::told(&error, context.format));
             Exit::of(&error).into()
-        }
-    }
-}
-
-/// An error as it goes to stderr.
-fn told(error: &anyhow::Error, format: Format) -> String {
-    match (error.downcast_ref::<Rejected>(), format) {
-        (Some(rejected), Format::Table) => rejected.text().trim_end().to_owned(),
-        (Some(rejected), Format::Json) => rejected.json().to_string(),
-        (None, Format::Table) => format!("error: {error:#}"),
-        (None, Format::Json) => {
-            let exit_code = Exit::of(error).number();
-            serde_json::json!({ "error": { "message": format!("{error:#}"), "exit_code": exit_code } }).to_string()
         }
     }
 }

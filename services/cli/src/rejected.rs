@@ -156,10 +156,12 @@ impl Rejected {
     /// What the process ends with.
     pub(crate) fn exit(&self) -> Exit {
         match self.fate {
-            Some(fate) if is_open(fate) => return Exit::FateUnknown,
+            Some(Fate::Unspecified | Fate::Unknown) => return Exit::FateUnknown,
+            // It happened, and something went wrong besides.
+            Some(Fate::Completed | Fate::CompletedResultLost) => return Exit::Other,
             // Busy and wedged runners too gave a verdict, but did nothing.
             Some(Fate::Failed) if self.code != Code::Unavailable => return Exit::Failed,
-            Some(_) | None => {}
+            Some(Fate::Failed | Fate::NotSent) | None => {}
         }
         match self.code {
             Code::InvalidArgument | Code::OutOfRange => Exit::Usage,

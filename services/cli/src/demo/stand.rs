@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use fleetgate_gateway::config::{Alias, DeviceConfig, Devices, Listen, RunnerPort};
 use fleetgate_gateway::{Config, Gateway, Overrides};
-use fleetgate_simulator::{Injection, Lab, Phone, PhoneSpec, Scenario};
+use fleetgate_simulator::{Lab, Phone, PhoneSpec, Scenario};
 use tempfile::TempDir;
 
 use crate::serve::drain;
@@ -24,7 +24,7 @@ pub(super) struct Stand {
     gateway: Gateway,
     lab: Lab,
     /// The phone that the tour drives.
-    star: Phone,
+    phone: Phone,
     alias: String,
     phones: usize,
     files: Files,
@@ -55,12 +55,12 @@ impl Stand {
         lab.serve_unix(&socket)
             .await
             .context("cannot serve the simulated usbmuxd")?;
-        let star = lab.phone(&udid).context("the lab lacks its first phone")?;
+        let phone = lab.phone(&udid).context("the lab lacks its first phone")?;
         let gateway = Gateway::start(config, Overrides::default()).await?;
         Ok(Self {
             gateway,
             lab,
-            star,
+            phone,
             alias,
             phones,
             files,
@@ -97,19 +97,9 @@ impl Stand {
         self.files.picture()
     }
 
-    /// Makes the phone of the tour execute its next command and answer nothing.
-    pub(super) fn lose_next_reply(&self) {
-        self.star.fault(Injection::ReplyLostAfterExecution);
-    }
-
-    /// How many taps the phone of the tour has felt, whoever asked for them.
-    pub(super) fn taps(&self) -> u64 {
-        self.star.screen().gestures.taps
-    }
-
-    /// How many times one command had its effect on the phone of the tour.
-    pub(super) fn effects_of(&self, command_id: &str) -> anyhow::Result<usize> {
-        Ok(self.star.effects_of(&command_id.parse()?))
+    /// The phone of the tour, as the lab sees it.
+    pub(super) fn phone(&self) -> &Phone {
+        &self.phone
     }
 
     /// Ends the gateway, and then the lab.

@@ -15,6 +15,7 @@ use fleetgate_proto::v1::{
     CaptureSnapshotResponse, CommandReceipt, DeviceState, ListCommandsRequest, SnapshotNode,
     TapResponse,
 };
+use fleetgate_simulator::Injection;
 use fleetgate_simulator::ui::DEMO_BUNDLE;
 
 use super::screen::{find, label, middle, place, png_dimensions};
@@ -194,8 +195,9 @@ impl<'a> Tour<'a> {
         let before = self.snapshot().await?;
         let button = counter(&before)?;
         let label_before = label(button).to_owned();
-        let taps_before = self.stand.taps();
-        self.stand.lose_next_reply();
+        let phone = self.stand.phone();
+        let taps_before = phone.screen().gestures.taps;
+        phone.fault(Injection::ReplyLostAfterExecution);
         self.story.say(
             "The phone will execute the next tap and drop the connection instead of replying.",
         )?;
@@ -211,8 +213,8 @@ impl<'a> Tour<'a> {
             "the reply was not lost: the receipt does not say that it was recovered"
         );
 
-        let felt = self.stand.taps() - taps_before;
-        let effects = self.stand.effects_of(&command_id)?;
+        let felt = phone.screen().gestures.taps - taps_before;
+        let effects = phone.effects_of(&command_id.parse()?);
         ensure!(
             felt == 1 && effects == 1,
             "the phone felt {felt} taps, {effects} of them by this command"

@@ -175,6 +175,17 @@ fn a_connection_that_broke_during_a_mutation_proves_nothing() {
 }
 
 #[test]
+fn what_has_happened_is_never_called_safe_to_ask_again() {
+    let status = from_gateway(
+        Code::Unavailable,
+        "LEDGER_UNAVAILABLE",
+        &[("fate", "COMPLETED"), ("effect", "APPLIED")],
+    );
+    let rejected = Rejected::of(&status, Asked::mutation("c-11"), &context());
+    assert_eq!(rejected.exit(), Exit::Other);
+}
+
+#[test]
 fn a_gateway_that_cannot_be_reached_was_asked_nothing() {
     let error = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
     let rejected = Rejected::unreachable(&Server::DEFAULT.parse().unwrap(), &error);
