@@ -46,7 +46,7 @@ pub(crate) fn failed(device: &Udid, failed: &Failed) -> Status {
     Refusal::new(
         code(failure, receipt),
         failure.reason().to_string(),
-        failed.to_string(),
+        failure.to_string(),
     )
     .facts(Facts::of(device, receipt).hint(failure.hint()))
     .retry(failed.retry_after())
