@@ -1,0 +1,126 @@
+"""A lab and a gateway as processes of their own, and a grpcio client's channel.
+
+The stubs are generated from proto/ by grpcio-tools; nothing here shares code
+with the gateway.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import urllib.request
+
+import grpc
+import pytest
+
+BINARY = os.environ.get("FLEETGATE_BIN", "target/debug/fleetgate")
+SETTINGS = "com.example.settings"
+
+SCENARIO = """
+time_scale = 0.05
+
+[[phones]]
+name = "plain"
+
+[[phones]]
+name = "large"
+screen = { rows = 1600, dense = true, noise = true, scale = 3 }
+"""
+
+
+class Process:
+    """A `fleetgate` process whose standard output is read line by line."""
+
+    def __init__(self, *arguments, **variables):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETGATE_", "USBMUXD_"))}
+        self.process = subprocess.Popen(
+            [BINARY, *arguments],
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            env={**kept, **variables},
+            text=True,
+        )
+
+    def find(self, pattern):
+        """The first group of the next line that matches."""
+        for line in self.process.stdout:
+            if found := re.search(pattern, line):
+                return found.group(1)
+        raise AssertionError(f"ended without a line like {pattern}")
+
+    def stop(self):
+        """Ends it as a service manager would; its exit code."""
+        self.process.terminate()
+        try:
+            return self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+class Lab(Process):
+    """A simulated lab, with its control API."""
+
+    def __init__(self, directory):
+        scenario = directory / "scenario.toml"
+        scenario.write_text(SCENARIO)
+        super().__init__(
+            "lab", "--scenario", str(scenario), "--tcp", "127.0.0.1:0", "--control", "127.0.0.1:0"
+        )
+        self.usbmuxd = self.find(r"usbmuxd: (127\.0\.0\.1:\d+)")
+        self.control = self.find(r"control: (http://127\.0\.0\.1:\d+)")
+        self.udids = {phone["name"]: phone["udid"] for phone in self.get("/phones")}
+
+    def get(self, path):
+        with urllib.request.urlopen(self.control + path, timeout=10) as reply:
+            return json.load(reply)
+
+    def phone(self, name):
+        """Everything that can be seen of a phone."""
+        return self.get(f"/phones/{self.udids[name]}")
+
+    def fault(self, name, **fault):
+        """Plants a fault on a phone."""
+        request = urllib.request.Request(
+            f"{self.control}/phones/{self.udids[name]}/faults",
+            data=json.dumps(fault).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        urllib.request.urlopen(request, timeout=10).close()
+
+
+class Gateway(Process):
+    """A gateway before a usbmuxd."""
+
+    def __init__(self, directory: pathlib.Path, usbmuxd):
+        super().__init__(
+            "serve",
+            FLEETGATE_SERVER__LISTEN="127.0.0.1:0",
+            FLEETGATE_LEDGER__PATH=str(directory / "ledger.db"),
+            FLEETGATE_USBMUXD__ADDRESS=usbmuxd,
+            FLEETGATE_RUNNER__PORT="8100",
+            FLEETGATE_LOG__FILTER="warn",
+        )
+        self.address = self.find(r"listening on http://(\S+)")
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    yield lab
+    lab.stop()
+
+
+@pytest.fixture(scope="session")
+def gateway(lab, tmp_path_factory):
+    gateway = Gateway(tmp_path_factory.mktemp("gateway"), lab.usbmuxd)
+    yield gateway
+    assert gateway.stop() == 0, "a gateway that is told to stop drains and exits with 0"
+
+
+@pytest.fixture(scope="session")
+def channel(gateway):
+    """A channel with default options: 4 MiB per message."""
+    with grpc.insecure_channel(gateway.address) as channel:
+        yield channel
