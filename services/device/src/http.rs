@@ -169,3 +169,6 @@ impl AsyncWrite for ReplyFirst {
         Pin::new(&mut self.pipe).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,11 +175,13 @@ async fn a_pipe_that_lost_its_phone_while_the_leave_was_awaited_is_made_anew() {
     };
     let (outcome, ()) = sending(&mut lab, &exchange, async |lab| {
         let mut wrong = piped(lab).await;
-        lab.listener = {
-            // usbmuxd restarts, and 1 becomes another phone.
-            lab.listener.hang_up().await;
-            lab.daemon.listening(&[usb(1, BOB), usb(2, ALICE)]).await
-        };
+        // The pipe is made and waits for the leave.
+        timeout(Duration::from_secs(1), wrong.stream.read_u8())
+            .await
+            .unwrap_err();
+        // usbmuxd restarts, and 1 becomes another phone.
+        lab.listener.hang_up().await;
+        lab.listener = lab.daemon.listening(&[usb(1, BOB), usb(2, ALICE)]).await;
         lab.until(|inventory| inventory.generation == 2).await;
         grant.send(Ok(())).unwrap();
         let mut right = lab.daemon.connecting(2, PORT).await;
