@@ -12,7 +12,7 @@
 //! | connect | usbmuxd was asked for a connection | `connect_result`, `drop_connection`, `half_open`, `usbmuxd_restart`, `replug` |
 //! | arrival | the request was read | `reply_lost_before_execution` |
 //! | gate | the head of the runner's queue | `busy` |
-//! | execution | the command runs | `slow`, `never_ends`, `error`, `echo_text`, `activation_fails`, `recorded_failure`, `suppressed_issue`, `snapshot_failed`, `snapshot_flaky`, `killed` |
+//! | execution | the command runs | `slow`, `never_ends`, `error`, `echo_text`, `activation_fails`, `recorded_failure`, `suppressed_issue`, `long_message`, `snapshot_failed`, `snapshot_flaky`, `killed` |
 //! | journal | the command has ended | `journal_evicted` |
 //! | reply | the reply is written | `reply_lost_after_execution`, `garbage_reply`, `not_json`, `not_an_envelope`, `partial_reply`, `truncated_reply`, `oversize_reply` |
 //!
@@ -113,6 +113,12 @@ pub enum Injection {
     RecordedFailure,
     /// XCTest mutes an issue while the command runs.
     SuppressedIssue,
+    /// The message of a mutation's success is padded with dots to this length;
+    /// past 16 KiB the journal does not retain its reply.
+    LongMessage {
+        /// The length of the message.
+        bytes: usize,
+    },
     /// Both captures of a snapshot throw.
     SnapshotFailed,
     /// The first capture of a snapshot throws, its retry succeeds.
@@ -175,6 +181,7 @@ impl Injection {
             | Self::ActivationFails
             | Self::RecordedFailure
             | Self::SuppressedIssue
+            | Self::LongMessage { .. }
             | Self::SnapshotFailed
             | Self::SnapshotFlaky
             | Self::Killed { .. } => Stage::Execution,
@@ -207,6 +214,7 @@ impl Injection {
             | Self::ActivationFails
             | Self::RecordedFailure
             | Self::SuppressedIssue
+            | Self::LongMessage { .. }
             | Self::Killed { .. }
             | Self::JournalEvicted
             | Self::ReplyLostAfterExecution

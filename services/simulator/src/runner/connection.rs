@@ -208,6 +208,7 @@ async fn spoil(
         | Injection::ActivationFails
         | Injection::RecordedFailure
         | Injection::SuppressedIssue
+        | Injection::LongMessage { .. }
         | Injection::SnapshotFailed
         | Injection::SnapshotFlaky
         | Injection::Killed { .. }

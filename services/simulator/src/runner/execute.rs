@@ -78,6 +78,13 @@ impl Execution {
             }
             Command::Device(command) => self.on_device(command).await?,
         };
+        let reply = match (reply, &fault) {
+            (Reply::Done(message), Some(Injection::LongMessage { bytes })) => {
+                let padding = ".".repeat(bytes.saturating_sub(message.len()));
+                Reply::Done(message + &padding)
+            }
+            (reply, Some(_) | None) => reply,
+        };
         self.strike_after(fault).await?;
         Ok(reply)
     }

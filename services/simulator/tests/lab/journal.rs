@@ -103,6 +103,17 @@ async fn a_reply_over_16_kib_and_any_snapshot_leave_their_fate_only() {
     );
     assert!(entry.get("responseJson").is_none());
 
+    bench.phone.fault(Injection::LongMessage { bytes: 20_000 });
+    let reply = bench.exchange(tap("long")).await;
+    let message = reply.data()["message"].as_str().unwrap();
+    assert!(message.starts_with("tapped.") && message.len() == 20_000);
+    let entry = bench.journal("long").await;
+    assert_eq!(
+        (&entry["state"], &entry["responseOk"]),
+        (&json!("completed"), &json!(true))
+    );
+    assert!(entry.get("responseJson").is_none());
+
     bench
         .exchange(json!({"command": "snapshot", "commandId": "s", "appBundleId": SETTINGS}))
         .await;
