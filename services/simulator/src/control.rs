@@ -14,6 +14,7 @@
 //! | `PUT /phones/UDID/apps/BUNDLE` | `{"state": "background"}` | where an app is |
 //! | `POST /phones/UDID/runner/restart` | `{"port": 8100}` | another runner |
 //! | `POST /phones/UDID/runner/kill` | | none |
+//! | `POST /usbmuxd/oddities` | an [`Oddity`] | queues an odd answer |
 //! | `POST /usbmuxd/start`, `…/restart` | `{"reuse_ids": false}` | a new daemon |
 //! | `POST /usbmuxd/stop`, `…/stall`, `…/resume` | | no daemon; one that accepts nothing |
 //!
@@ -33,7 +34,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, NoContent, Response};
-use axum::routing::{get, post, put};
+use axum::routing::{MethodRouter, get, post, put};
 use axum::{Json, Router};
 use fleetgate_runner::{BundleId, Udid};
 use serde::{Deserialize, Serialize};
@@ -43,7 +44,8 @@ use tracing::{info_span, warn};
 
 use crate::fault::{Fault, InvalidFault};
 use crate::lab::LabCore;
-use crate::mux::Ids;
+use crate::mux::{Ids, Mux};
+use crate::oddity::Oddity;
 use crate::phone::Phone;
 use crate::report::{PhoneReport, RunnerReport, Transport};
 use crate::ui::AppState;
@@ -74,60 +76,19 @@ fn router(core: Arc<LabCore>) -> Router {
         .route("/faults", post(add_fault).delete(clear_faults))
         .route("/attach", post(attach))
         .route("/detach", post(detach))
-        .route(
-            "/replug",
-            post(async |Named(phone): Named| {
-                phone.replug();
-                NoContent
-            }),
-        )
-        .route(
-            "/lock",
-            post(async |Named(phone): Named| {
-                phone.set_locked(true);
-                NoContent
-            }),
-        )
-        .route(
-            "/unlock",
-            post(async |Named(phone): Named| {
-                phone.set_locked(false);
-                NoContent
-            }),
-        )
+        .route("/replug", on_phone(Phone::replug))
+        .route("/lock", on_phone(|phone| phone.set_locked(true)))
+        .route("/unlock", on_phone(|phone| phone.set_locked(false)))
         .route("/apps/{bundle}", put(put_app))
         .route("/runner/restart", post(restart_runner))
-        .route(
-            "/runner/kill",
-            post(async |Named(phone): Named| {
-                phone.kill_runner();
-                NoContent
-            }),
-        );
+        .route("/runner/kill", on_phone(Phone::kill_runner));
     let usbmuxd = Router::new()
+        .route("/oddities", post(add_oddity))
         .route("/start", post(start_usbmuxd))
         .route("/restart", post(start_usbmuxd))
-        .route(
-            "/stop",
-            post(async |lab: Lab| {
-                lab.mux.stop();
-                NoContent
-            }),
-        )
-        .route(
-            "/stall",
-            post(async |lab: Lab| {
-                lab.mux.stall(true);
-                NoContent
-            }),
-        )
-        .route(
-            "/resume",
-            post(async |lab: Lab| {
-                lab.mux.stall(false);
-                NoContent
-            }),
-        );
+        .route("/stop", on_usbmuxd(Mux::stop))
+        .route("/stall", on_usbmuxd(|mux| mux.stall(true)))
+        .route("/resume", on_usbmuxd(|mux| mux.stall(false)));
     Router::new()
         .route(
             "/lab",
@@ -138,6 +99,22 @@ fn router(core: Arc<LabCore>) -> Router {
         .nest("/usbmuxd", usbmuxd)
         .layer(middleware::from_fn(refuse_strangers))
         .with_state(core)
+}
+
+/// A POST without a body that does something to a phone and cannot fail.
+fn on_phone(act: fn(&Phone)) -> MethodRouter<Arc<LabCore>> {
+    post(async move |Named(phone): Named| {
+        act(&phone);
+        NoContent
+    })
+}
+
+/// The same to the daemon.
+fn on_usbmuxd(act: fn(&Mux)) -> MethodRouter<Arc<LabCore>> {
+    post(async move |lab: Lab| {
+        act(&lab.mux);
+        NoContent
+    })
 }
 
 /// What the API answers instead of what it was asked for.
@@ -296,6 +273,11 @@ async fn start_usbmuxd(lab: Lab, how: Body<NewDaemon>) -> Answer {
         Ids::Fresh
     };
     lab.mux.start(ids);
+    Ok(NoContent)
+}
+
+async fn add_oddity(lab: Lab, oddity: Body<Oddity>) -> Answer {
+    lab.oddities.push(oddity?.0);
     Ok(NoContent)
 }
 

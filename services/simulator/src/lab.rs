@@ -20,6 +20,7 @@ use tracing::{Instrument, Span, info_span};
 use crate::clock::Clock;
 use crate::load::{Load, LoadReport};
 use crate::mux::{Ids, Mux};
+use crate::oddity::{Oddities, Oddity};
 use crate::phone::Phone;
 use crate::phone::core::PhoneCore;
 use crate::scenario::Scenario;
@@ -43,6 +44,8 @@ pub(crate) struct LabCore {
     /// How usbmuxd spells each phone's UDID.
     pub(crate) serials: BTreeMap<Udid, String>,
     pub(crate) listeners: Listeners,
+    pub(crate) oddities: Oddities,
+    pub(crate) clock: Clock,
     pub(crate) load: Load,
     pub(crate) stop: CancellationToken,
     tasks: TaskTracker,
@@ -106,13 +109,15 @@ impl Lab {
             serials.insert(spec.udid.clone(), spec.serial);
             phones.insert(spec.udid, phone);
         }
-        let listeners = Listeners::default();
+        let (listeners, oddities) = (Listeners::default(), Oddities::default());
         Self {
             core: Arc::new(LabCore {
                 mux,
                 phones,
                 serials,
                 listeners,
+                oddities,
+                clock,
                 load,
                 stop,
                 tasks,
@@ -192,6 +197,11 @@ impl Lab {
     /// Makes usbmuxd answer no new connection, or begin to again.
     pub fn stall_usbmuxd(&self, stalled: bool) {
         self.core.mux.stall(stalled);
+    }
+
+    /// Makes usbmuxd give an odd answer.
+    pub fn oddity(&self, oddity: impl Into<Oddity>) {
+        self.core.oddities.push(oddity.into());
     }
 
     /// Ends the lab and waits until everything in it has ended.

@@ -23,7 +23,8 @@
 //!   command id, and [`Phone::screen`] what came of it.
 //!
 //! What goes wrong is data: a [`Fault`] in a [`Scenario`], or queued on a
-//! [`Phone`] while the lab runs. There is no test-only code path.
+//! [`Phone`] while the lab runs, or an [`Oddity`] of usbmuxd. There is no
+//! test-only code path.
 //!
 //! Time is tokio's, at the scenario's scale. Over [`Lab::connect`] all of it
 //! works on a paused clock; with real sockets use the real clock and a small
@@ -70,6 +71,7 @@ mod journal;
 mod lab;
 mod load;
 mod mux;
+mod oddity;
 mod phone;
 mod report;
 mod runner;
@@ -83,6 +85,7 @@ pub use fault::{Fault, Injection, InvalidFault};
 pub use lab::Lab;
 pub use load::LoadReport;
 pub use mux::Ids;
+pub use oddity::{Asked, Odd, Oddity};
 pub use phone::Phone;
 pub use report::{Arrival, Connects, ObservedEffect, PhoneReport, RunnerReport, Transport};
 pub use scenario::{PhoneSpec, Scenario, ScenarioError};

@@ -28,3 +28,19 @@ pub(crate) async fn until_stopped<T>(
         done = work => Some(done),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_stopped_takes_not_one_more_step() {
+        let stop = CancellationToken::new();
+        let work = async {
+            stop.cancel();
+            tokio::task::yield_now().await;
+            panic!("one more step");
+        };
+        assert_eq!(until_stopped::<()>(&stop, work).await, None);
+    }
+}

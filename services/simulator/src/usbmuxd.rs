@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use fleetgate_usbmux::{
     Client, Decoder, DeviceList, Event, Header, MuxDeviceId, Packet, Phone, Reply, Request,
     ResultCode,
@@ -31,6 +30,7 @@ use tracing::debug;
 
 use crate::lab::LabCore;
 use crate::mux::Daemon;
+use crate::oddity::{Asked, Given};
 use crate::runner::connection;
 use crate::sync::until_stopped;
 
@@ -71,20 +71,22 @@ async fn requests(
             return Ok(());
         };
         let tag = packet.header.tag;
-        let reply = match understand(&packet) {
+        let request = understand(&packet);
+        let asked = request.as_ref().map_or(Asked::Other, Asked::by);
+        let reply = match request {
             Err(result) => Reply::Result(result),
             Ok(Request::ListDevices) => Reply::DeviceList(DeviceList {
                 phones: lab.mux.look(|table| table.phones().collect()),
                 skipped: 0,
             }),
             Ok(Request::Listen) => {
-                send(stream, &encoded(&Reply::Result(ResultCode::Ok), tag)?).await?;
+                answer(lab, stream, asked, &Reply::Result(ResultCode::Ok), tag).await?;
                 let _listening = lab.listeners.enter(client_name(&packet));
                 return listen(lab, gone, stream).await;
             }
             Ok(Request::Connect { device, port }) => match pipe::find(lab, device, port) {
                 Ok(pipe) => {
-                    send(stream, &encoded(&Reply::Result(ResultCode::Ok), tag)?).await?;
+                    answer(lab, stream, asked, &Reply::Result(ResultCode::Ok), tag).await?;
                     return pipe.run(stream, decoder.into_rest()).await;
                 }
                 Err(pipe::Refusal::Result(result)) => Reply::Result(result),
@@ -101,7 +103,40 @@ async fn requests(
             Ok(Request::ListListeners) => Reply::Listeners(lab.listeners.names()),
             Ok(Request::Other(_)) => Reply::Result(ResultCode::BadCommand),
         };
-        send(stream, &encoded(&reply, tag)?).await?;
+        answer(lab, stream, asked, &reply, tag).await?;
+    }
+}
+
+/// Writes an answer, or what an oddity makes of it. Fails where the
+/// conversation cannot go on.
+async fn answer(
+    lab: &LabCore,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    asked: Asked,
+    reply: &Reply,
+    tag: u32,
+) -> io::Result<()> {
+    let good = reply.encode(tag).map_err(io::Error::other)?;
+    let Some(odd) = lab.oddities.take(asked) else {
+        return send(stream, &good).await;
+    };
+    match odd.make_odd(&good)? {
+        Given::Whole(bytes) => send(stream, &bytes).await,
+        Given::AndClosed(bytes) => {
+            send(stream, &bytes).await?;
+            Err(io::ErrorKind::ConnectionAborted.into())
+        }
+        Given::Slowly(bytes, every) => {
+            for byte in bytes {
+                lab.clock.sleep(every).await;
+                send(stream, &[byte]).await?;
+            }
+            Ok(())
+        }
+        Given::Never => {
+            connection::silence(stream).await?;
+            Err(io::ErrorKind::ConnectionAborted.into())
+        }
     }
 }
 
@@ -173,10 +208,6 @@ async fn next_packet(
             return Ok(None);
         }
     }
-}
-
-fn encoded(reply: &Reply, tag: u32) -> io::Result<Bytes> {
-    reply.encode(tag).map_err(io::Error::other)
 }
 
 async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {

@@ -5,6 +5,10 @@
 //! own while its caller is answered. The runner ends by itself after 24 hours,
 //! and after a `shutdown` whose reply is flushed.
 //!
+//! Everything but `status` comes this way, `screenshot` included: field reports
+//! of runners that still took pictures while stuck are of other versions, and
+//! the protocol says that whatever follows an abandoned command is turned away.
+//!
 //! Invariant: no two commands execute within their budgets at once.
 
 use std::sync::Arc;

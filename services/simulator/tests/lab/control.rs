@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::oddities::list;
 use crate::wire::{PORT_8100, read_all, tap, try_pipe};
 
 const PHONE: &str = "/phones/0000811000f1ee7000000001";
@@ -164,6 +165,14 @@ async fn runners_and_the_daemon_end_and_start() {
     api.done("POST", &format!("{PHONE}/replug"), Value::Null)
         .await;
     assert!(try_pipe(&api.lab, 3, PORT_8100).await.is_ok());
+
+    api.done(
+        "POST",
+        "/usbmuxd/oddities",
+        json!({"say": {"cut": {"bytes": 0}}}),
+    )
+    .await;
+    assert_eq!(read_all(&mut list(&api.lab).await).await, b"");
 
     api.done("POST", "/usbmuxd/stop", Value::Null).await;
     assert_eq!(read_all(&mut api.lab.connect()).await, b"");

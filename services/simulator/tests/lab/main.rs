@@ -14,6 +14,7 @@ mod faults;
 mod framing;
 mod gate;
 mod journal;
+mod oddities;
 mod queue;
 mod sockets;
 mod usbmuxd;
