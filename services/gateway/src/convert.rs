@@ -19,4 +19,4 @@ pub(crate) use reply::CommandResponse;
 pub(crate) use request::{Asked, CommandRequest, ask};
 pub(crate) use time::timestamp;
 pub(crate) use violations::{Invalid, Violation, Violations};
-pub(crate) use {enums::*, fields::device_name, fields::page_size, reply::receipt};
+pub(crate) use {fields::device_name, fields::page_size, reply::receipt};

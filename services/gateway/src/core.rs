@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status};
 use tower::ServiceExt;
 use tracing::{Span, debug};
 
-use crate::convert::{Asked, CommandRequest, CommandResponse, ask, fate, receipt};
+use crate::convert::{Asked, CommandRequest, CommandResponse, ask, receipt};
 use crate::deadline::Deadline;
 use crate::fleet::{Fleet, NoSession};
 use crate::pending::Pending;
@@ -154,7 +154,7 @@ impl Core {
             Ok(success) => &success.receipt,
             Err(failed) => &failed.receipt,
         };
-        let fate = fate(outcome.fate).as_str_name();
+        let fate = outcome.fate.as_str();
         span.record("fleetgate.command.attempts", outcome.attempts);
         span.record("fleetgate.command.fate", fate);
         debug!(device.id = %device, fleetgate.command.id = %outcome.command_id, fate, "answered");

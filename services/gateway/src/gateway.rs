@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Invariant: a shutdown takes no longer than `drain_timeout` and what the last
-//! records need, whatever clients do.
+//! records and answers need, whatever clients do.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,6 +28,9 @@ use crate::fleet::{Fleet, FleetConfig, FleetTasks};
 use crate::pending::Pending;
 use crate::recorder::Recorder;
 use crate::server::{Connections, Health, Limits, routes};
+
+/// What the last answers get to reach their callers.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 /// What tests and simulated labs set besides the configuration.
 #[derive(Debug, Clone, Default)]
@@ -131,6 +134,7 @@ impl Gateway {
         core.fleet().close(drain_timeout).await;
         // Commands have been answered; streams without an end are told of it.
         health.end().await;
+        let deadline = deadline.max(Instant::now() + LAST_ANSWERS);
         let drained = if timeout_at(deadline, connections.drained()).await.is_ok() {
             Drained::Clean
         } else {

@@ -42,8 +42,13 @@ impl LedgerApi {
         &self,
         request: pb::ListCommandsRequest,
     ) -> Result<pb::ListCommandsResponse, Status> {
-        let query = command_query(request, |name| self.core.fleet().name(name))
-            .map_err(|violations| status::invalid(violations.into()))?;
+        let name = request.device.trim().to_owned();
+        let mut query =
+            command_query(request).map_err(|violations| status::invalid(violations.into()))?;
+        if !name.is_empty() {
+            let device = self.core.fleet().name(&name);
+            query.device = Some(device.ok_or_else(|| status::device_unknown(&name, None))?);
+        }
         let page = self
             .core
             .ledger()

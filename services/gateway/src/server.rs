@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! accept -> connection (HTTP/2, or HTTP/1.1 for gRPC-Web)
+//!             same origin   no page of another origin gets any further
 //!             gRPC-Web      translated to gRPC
 //!             span          one per call, ends with the reply's last byte
 //!             deadline      grpc-timeout becomes ours
@@ -9,10 +10,10 @@
 //! ```
 //!
 //! gRPC-Web is served to programs and to pages of the same origin. No page of
-//! another origin is let in: no CORS header is ever sent, and a browser then
-//! refuses such a page the call.
+//! another origin is let in, and no CORS header is ever sent.
 
 mod connections;
+mod origin;
 mod routes;
 mod span;
 

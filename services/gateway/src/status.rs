@@ -201,7 +201,10 @@ pub(crate) fn malformed_timeout(error: MalformedTimeout) -> Status {
 
 /// A device of which nothing is known.
 pub(crate) fn device_unknown(name: &str, command_id: Option<&CommandId>) -> Status {
-    let facts = Facts::not_sent(Some(name), command_id.map(CommandId::as_str));
+    let facts = match command_id {
+        Some(command_id) => Facts::not_sent(Some(name), Some(command_id.as_str())),
+        None => Facts::default().with("device", name),
+    };
     Refusal::new(Code::NotFound, "DEVICE_UNKNOWN", "no such device")
         .facts(facts.hint(Some(
             "ListDevices names the devices that have been seen or configured",

@@ -4,7 +4,7 @@ use fleetgate_proto::v1 as pb;
 use fleetgate_runner::reply::QualityState;
 use fleetgate_runner::{CommandKind, Effect, Fate, JournalState, RunnerState};
 
-pub(crate) fn kind(kind: CommandKind) -> pb::CommandKind {
+pub(super) fn kind(kind: CommandKind) -> pb::CommandKind {
     match kind {
         CommandKind::Viewport => pb::CommandKind::Viewport,
         CommandKind::Tap => pb::CommandKind::Tap,
@@ -30,7 +30,7 @@ pub(super) fn kind_from(value: i32) -> Option<CommandKind> {
         .find(|&known| kind(known) == wanted)
 }
 
-pub(crate) fn fate(fate: Fate) -> pb::Fate {
+pub(super) fn fate(fate: Fate) -> pb::Fate {
     match fate {
         Fate::NotSent => pb::Fate::NotSent,
         Fate::Completed => pb::Fate::Completed,
@@ -57,7 +57,7 @@ pub(super) fn fate_from(value: i32) -> Option<Option<Fate>> {
     }
 }
 
-pub(crate) fn effect(effect: Effect) -> pb::Effect {
+pub(super) fn effect(effect: Effect) -> pb::Effect {
     match effect {
         Effect::None => pb::Effect::None,
         Effect::Applied => pb::Effect::Applied,
@@ -87,10 +87,7 @@ pub(super) fn journal_state(state: Option<JournalState>) -> pb::JournalState {
 
 /// The kind behind a command's name on the wire.
 pub(super) fn kind_on_the_wire(name: &str) -> Option<pb::CommandKind> {
-    CommandKind::ALL
-        .into_iter()
-        .find(|kind| kind.as_str() == name)
-        .map(kind)
+    CommandKind::from_word(name).map(kind)
 }
 
 pub(super) fn quality_state(state: &QualityState) -> pb::SnapshotState {
@@ -116,13 +113,7 @@ mod tests {
 
     #[test]
     fn every_fate_goes_there_and_back() {
-        for known in [
-            Fate::NotSent,
-            Fate::Completed,
-            Fate::CompletedResultLost,
-            Fate::Failed,
-            Fate::Unknown,
-        ] {
+        for known in Fate::ALL {
             assert_eq!(fate_from(fate(known) as i32), Some(Some(known)));
         }
         assert_eq!(fate_from(0), Some(None));

@@ -2,7 +2,7 @@
 
 use fleetgate_ledger::{CommandQuery, CommandRow, Conclusion, Outcome, PageToken};
 use fleetgate_proto::v1 as pb;
-use fleetgate_runner::{CommandId, Udid};
+use fleetgate_runner::CommandId;
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
 use serde_json::Map;
@@ -64,20 +64,12 @@ pub(crate) fn pending_record(command_id: &CommandId, note: Note) -> pb::CommandR
     }
 }
 
-/// A query from its message; the device's name is resolved by the caller's
-/// means.
+/// A query from its message, but for the device: whom a name means is not known
+/// here.
 pub(crate) fn command_query(
     request: pb::ListCommandsRequest,
-    resolve: impl FnOnce(&str) -> Option<Udid>,
 ) -> Result<CommandQuery, Vec<Violation>> {
     let mut violations = Violations::default();
-    let device = match request.device.trim() {
-        "" => Some(None),
-        name => match resolve(name) {
-            Some(udid) => Some(Some(udid)),
-            None => violations.refuse("device", "must be a UDID, or an alias that is known"),
-        },
-    };
     let kinds = each("kinds", request.kinds, kind_from, &mut violations);
     let fates = each("fates", request.fates, fate_from, &mut violations);
     let from = moment("start_time", request.start_time, &mut violations);
@@ -97,7 +89,7 @@ pub(crate) fn command_query(
     };
     let query = || {
         Some(CommandQuery {
-            device: device?,
+            device: None,
             kinds: kinds?,
             fates: fates?,
             from: from?,

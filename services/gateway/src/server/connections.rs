@@ -26,6 +26,7 @@ use tonic_web::GrpcWebLayer;
 use tower::{ServiceBuilder, ServiceExt};
 use tracing::{Instrument, Span, debug, debug_span, warn};
 
+use super::origin::SameOriginLayer;
 use super::span::ServerSpanLayer;
 use crate::config::ServerConfig;
 use crate::deadline::DeadlineLayer;
@@ -206,6 +207,7 @@ impl Server {
                 request.extensions_mut().insert(peer.clone());
                 request
             })
+            .layer(SameOriginLayer)
             .layer(GrpcWebLayer::new())
             .layer(ServerSpanLayer)
             .layer(DeadlineLayer)

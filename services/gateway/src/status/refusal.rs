@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use fleetgate_runner::{Effect, Fate};
-use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
 
@@ -48,17 +47,9 @@ impl Facts {
     }
 
     pub(super) fn outcome(self, fate: Fate, effect: Effect, reactivated: bool) -> Self {
-        self.with("fate", &name(fate))
-            .with("effect", &name(effect))
+        self.with("fate", fate.as_str())
+            .with("effect", effect.as_str())
             .with("reactivated", &reactivated.to_string())
-    }
-}
-
-/// The name that serde gives to a value of a plain enum.
-fn name(value: impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        Ok(_) | Err(_) => String::new(),
     }
 }
 

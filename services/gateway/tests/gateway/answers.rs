@@ -116,6 +116,26 @@ async fn a_tap_that_cannot_be_sent_is_refused_and_on_record() {
     let listed = ledger.list_commands(listed).await.unwrap().into_inner();
     assert_eq!(listed.commands, [record]);
 
+    let unknown = pb::ListCommandsRequest {
+        device: "right".to_owned(),
+        ..Default::default()
+    };
+    let status = ledger.list_commands(unknown).await.unwrap_err();
+    assert_eq!(
+        reason(&status),
+        (Code::NotFound, "DEVICE_UNKNOWN".to_owned())
+    );
+    let gone = pb::ListCommandsRequest {
+        device: "00008030-001A2B3C4D5E6F70".to_owned(),
+        ..Default::default()
+    };
+    let listed = ledger.list_commands(gone).await.unwrap().into_inner();
+    assert_eq!(
+        listed.commands,
+        [],
+        "a phone that is gone may still be asked for"
+    );
+
     let status = automation.tap(tap("left", "c-1")).await.unwrap_err();
     assert_eq!(
         reason(&status),

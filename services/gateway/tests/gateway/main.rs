@@ -6,4 +6,5 @@ mod answers;
 mod ending;
 mod settings;
 mod support;
+mod telemetry;
 mod wire;

@@ -4,10 +4,11 @@
 use bytes::Bytes;
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tonic::Code;
@@ -61,52 +62,58 @@ async fn a_malformed_deadline_is_refused() {
     running.gateway.shutdown().await;
 }
 
-#[tokio::test]
-async fn grpc_web_is_served_over_http_1_and_no_foreign_page_is_let_in() {
-    let running = start("").await;
+/// Sends one request over HTTP/1.1, from a page of `origin`.
+async fn from_page(running: &Running, method: Method, origin: &str) -> Response<Bytes> {
     let address = running.gateway.local_addr();
     let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
     let (mut sender, connection) = http1::handshake(stream).await.unwrap();
     let mut connections = JoinSet::new();
     connections.spawn(connection);
-
     let empty_message = Full::new(Bytes::from_static(&[0; 5]));
-    let request = Request::post("/fleetgate.v1.FleetService/GetGateway")
+    let request = Request::builder()
+        .method(method)
+        .uri("/fleetgate.v1.FleetService/GetGateway")
         .header("host", address.to_string())
         .header("content-type", "application/grpc-web+proto")
         .header("accept", "application/grpc-web+proto")
-        .header("origin", "https://example.com")
+        .header("access-control-request-method", "POST")
+        .header("origin", origin)
         .body(empty_message)
         .unwrap();
-    let response = sender.send_request(request).await.unwrap();
+    let (head, body) = sender.send_request(request).await.unwrap().into_parts();
+    Response::from_parts(head, body.collect().await.unwrap().to_bytes())
+}
+
+#[tokio::test]
+async fn grpc_web_is_served_over_http_1() {
+    let running = start("").await;
+    let own = format!("http://{}", running.gateway.local_addr());
+    let response = from_page(&running, Method::POST, &own).await;
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(
         response.headers()["content-type"],
         "application/grpc-web+proto"
     );
-    assert_closed(response.headers());
-    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let body = response.body();
     let length = u32::from_be_bytes(body[1..5].try_into().unwrap()) as usize;
-    let message: pb::GetGatewayResponse = prost::Message::decode(&body[5..5 + length]).unwrap();
+    let message = pb::GetGatewayResponse::decode(&body[5..5 + length]).unwrap();
     assert_eq!(message.version, env!("CARGO_PKG_VERSION"));
     let trailers = String::from_utf8_lossy(&body[5 + length + 5..]);
     assert!(trailers.contains("grpc-status:0"), "{trailers}");
-
-    let preflight = Request::options("/fleetgate.v1.FleetService/GetGateway")
-        .header("host", address.to_string())
-        .header("origin", "https://example.com")
-        .header("access-control-request-method", "POST")
-        .body(Full::default())
-        .unwrap();
-    let response = sender.send_request(preflight).await.unwrap();
-    assert_closed(response.headers());
-    drop(sender);
     running.gateway.shutdown().await;
 }
 
-fn assert_closed(headers: &HeaderMap) {
-    assert!(
-        !headers.contains_key("access-control-allow-origin"),
-        "{headers:?}"
-    );
+#[tokio::test]
+async fn a_page_of_another_origin_is_refused() {
+    let running = start("").await;
+    for method in [Method::POST, Method::OPTIONS] {
+        let response = from_page(&running, method, "https://example.com").await;
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+        assert!(
+            !response
+                .headers()
+                .contains_key("access-control-allow-origin")
+        );
+    }
+    running.gateway.shutdown().await;
 }

@@ -4,13 +4,12 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fleetgate_ledger::CommandQuery;
 use fleetgate_proto::v1 as pb;
-use fleetgate_runner::{CommandKind, Fate, Udid};
+use fleetgate_runner::{CommandKind, Fate};
 
 use crate::convert::command_query;
 
 fn query(request: pb::ListCommandsRequest) -> Result<CommandQuery, Vec<String>> {
-    let udid: Udid = "00008110-000978540290401E".parse().unwrap();
-    command_query(request, |name| (name == "left").then_some(udid)).map_err(|violations| {
+    command_query(request).map_err(|violations| {
         violations
             .into_iter()
             .map(|violation| violation.field)
@@ -21,7 +20,6 @@ fn query(request: pb::ListCommandsRequest) -> Result<CommandQuery, Vec<String>> 
 #[test]
 fn every_filter_reaches_the_query() {
     let query = query(pb::ListCommandsRequest {
-        device: "left".to_owned(),
         kinds: vec![pb::CommandKind::Tap.into()],
         fates: vec![pb::Fate::Unspecified.into(), pb::Fate::Unknown.into()],
         start_time: Some(prost_types::Timestamp {
@@ -33,17 +31,16 @@ fn every_filter_reaches_the_query() {
             nanos: 0,
         }),
         page_size: 2000,
-        page_token: String::new(),
+        ..pb::ListCommandsRequest::default()
     })
     .unwrap();
-    assert!(query.device.is_some());
     assert_eq!(query.kinds, [CommandKind::Tap]);
     assert_eq!(query.fates, [None, Some(Fate::Unknown)]);
     assert_eq!(query.from, Some(UNIX_EPOCH + Duration::from_secs(1)));
     assert_eq!(query.to, Some(UNIX_EPOCH + Duration::from_secs(2)));
     assert_eq!(query.page_size, 1000);
     assert_eq!(
-        command_query(pb::ListCommandsRequest::default(), |_| None)
+        command_query(pb::ListCommandsRequest::default())
             .unwrap()
             .page_size,
         100
@@ -53,7 +50,6 @@ fn every_filter_reaches_the_query() {
 #[test]
 fn filters_that_mean_nothing_are_refused_together() {
     let fields = query(pb::ListCommandsRequest {
-        device: "right".to_owned(),
         kinds: vec![0],
         fates: vec![99],
         start_time: Some(prost_types::Timestamp {
@@ -66,17 +62,11 @@ fn filters_that_mean_nothing_are_refused_together() {
         }),
         page_size: -1,
         page_token: "no token".to_owned(),
+        ..pb::ListCommandsRequest::default()
     })
     .unwrap_err();
     assert_eq!(
         fields,
-        [
-            "device",
-            "kinds",
-            "fates",
-            "end_time",
-            "page_size",
-            "page_token"
-        ]
+        ["kinds", "fates", "end_time", "page_size", "page_token"]
     );
 }

@@ -1,0 +1,111 @@
+//! What a gateway's spans tell, and what no log line ever does.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use fleetgate_proto::v1 as pb;
+use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::support::{DEVICE, start, tap};
+
+/// Everything that this thread, and so this test's runtime, logs.
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl Captured {
+    fn begin() -> (Self, DefaultGuard) {
+        let captured = Self::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_span_events(FmtSpan::FULL)
+            .with_ansi(false)
+            .with_writer(captured.clone())
+            .finish();
+        (captured, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+impl Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Captured {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+#[tokio::test]
+async fn a_calls_span_tells_the_method_the_command_and_how_it_ended() {
+    let (captured, _guard) = Captured::begin();
+    let running = start("").await;
+    let mut automation = AutomationServiceClient::new(running.channel.clone());
+    automation.tap(tap("left", "c-1")).await.unwrap_err();
+    running.gateway.shutdown().await;
+
+    let text = captured.text();
+    let method = "rpc.method=\"fleetgate.v1.AutomationService/Tap\"";
+    let closed = text
+        .lines()
+        .find(|line| {
+            line.contains(method) && line.contains("fleetgate_gateway::server::span: close")
+        })
+        .unwrap();
+    for field in [
+        "otel.name=\"fleetgate.v1.AutomationService/Tap\"",
+        "otel.kind=\"server\"",
+        "rpc.system.name=\"grpc\"",
+        "rpc.response.status_code=\"UNAVAILABLE\"",
+        "error.type=\"UNAVAILABLE\"",
+        "fleetgate.command.id=\"c-1\"",
+        "fleetgate.command.kind=\"tap\"",
+        "fleetgate.command.fate=\"NOT_SENT\"",
+        &format!("device.id=\"{DEVICE}\""),
+    ] {
+        assert!(closed.contains(field), "{field} in {closed}");
+    }
+}
+
+#[tokio::test]
+async fn typed_text_is_in_no_log_line_of_any_level() {
+    const CANARY: &str = "canary-8d1f";
+    let (captured, _guard) = Captured::begin();
+    let running = start("").await;
+    let mut automation = AutomationServiceClient::new(running.channel.clone());
+    let request = pb::TypeTextRequest {
+        device: "left".to_owned(),
+        app_bundle_id: "com.example.app".to_owned(),
+        text: CANARY.to_owned(),
+        ..pb::TypeTextRequest::default()
+    };
+    automation.type_text(request.clone()).await.unwrap_err();
+    // Refused as invalid, text and all.
+    let nameless = pb::TypeTextRequest {
+        device: String::new(),
+        ..request
+    };
+    automation.type_text(nameless).await.unwrap_err();
+    running.gateway.shutdown().await;
+
+    let text = captured.text();
+    assert!(
+        text.contains("fleetgate.v1.AutomationService/TypeText"),
+        "something is captured"
+    );
+    assert!(!text.contains(CANARY));
+}
