@@ -17,8 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fleetgate_device::Dialer;
-use fleetgate_gateway::{Config, Drained, Gateway, Overrides};
+use fleetgate_gateway::{Config, Drained, Gateway};
 use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
 use fleetgate_proto::v1::fleet_service_client::FleetServiceClient;
 use fleetgate_proto::v1::ledger_service_client::LedgerServiceClient;
@@ -31,9 +30,13 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
+use reach::Reach;
+
 pub mod binary;
 pub mod facts;
+pub mod paused;
 pub mod plain;
+pub mod reach;
 pub mod screen;
 pub mod stranger;
 
@@ -60,6 +63,7 @@ pub struct Rig {
     pub config: Config,
     gateway: Gateway,
     channel: Channel,
+    reach: Reach,
     time_scale: f64,
     // Dropped last: the ledger lives here.
     dir: TempDir,
@@ -82,17 +86,28 @@ impl Rig {
 
     /// The same, with a say in the gateway's configuration.
     pub async fn configured(scenario: Scenario, configure: impl FnOnce(&mut Config)) -> Self {
+        Self::reaching(Reach::Memory, scenario, configure).await
+    }
+
+    /// The same, with the gateway reaching the lab in this way.
+    pub async fn reaching(
+        reach: Reach,
+        scenario: Scenario,
+        configure: impl FnOnce(&mut Config),
+    ) -> Self {
         let time_scale = scenario.time_scale;
         let lab = Lab::start(scenario);
         let dir = TempDir::new().expect("a temporary directory");
         let mut config = test_config(dir.path());
+        reach.open(&lab, dir.path(), &mut config).await;
         configure(&mut config);
-        let (gateway, channel) = start_gateway(&lab, &config, time_scale).await;
+        let (gateway, channel) = start_gateway(&lab, &config, reach, time_scale).await;
         let rig = Self {
             lab,
             config,
             gateway,
             channel,
+            reach,
             time_scale,
             dir,
         };
@@ -102,27 +117,7 @@ impl Rig {
 
     /// Stops the gateway and starts another on the same ledger and lab.
     pub async fn restart_gateway(self) -> Self {
-        let Self {
-            lab,
-            config,
-            gateway,
-            channel,
-            time_scale,
-            dir,
-        } = self;
-        drop(channel);
-        gateway.shutdown().await;
-        let (gateway, channel) = start_gateway(&lab, &config, time_scale).await;
-        let rig = Self {
-            lab,
-            config,
-            gateway,
-            channel,
-            time_scale,
-            dir,
-        };
-        rig.attached().await;
-        rig
+        self.pause().await.resume().await
     }
 
     /// Waits until the gateway sees every phone that hangs on the lab by cable.
@@ -285,16 +280,13 @@ pub fn test_config(dir: &Path) -> Config {
     Config::load_with(Some(&path), []).expect("a configuration")
 }
 
-async fn start_gateway(lab: &Lab, config: &Config, time_scale: f64) -> (Gateway, Channel) {
-    let dial = lab.dialer();
-    let overrides = Overrides {
-        budgets: Budgets::scaled(time_scale),
-        dialer: Some(Dialer::from_fn("the lab", move || {
-            let stream = dial();
-            Box::pin(async move { Ok(Box::new(stream) as fleetgate_device::BoxStream) })
-        })),
-    };
-    let gateway = Gateway::start(config.clone(), overrides)
+async fn start_gateway(
+    lab: &Lab,
+    config: &Config,
+    reach: Reach,
+    time_scale: f64,
+) -> (Gateway, Channel) {
+    let gateway = Gateway::start(config.clone(), reach.overrides(lab, time_scale))
         .await
         .expect("a gateway");
     let channel = connect(&format!("http://{}", gateway.local_addr())).await;
