@@ -25,7 +25,8 @@ use futures_util::future::BoxFuture;
 use tower::Service;
 use tracing::Instrument;
 
-use crate::http;
+use crate::pipe::Pipe;
+use crate::post;
 use crate::usbmuxd::Usbmuxd;
 
 /// Exchanges commands with the runner on one phone.
@@ -54,7 +55,7 @@ impl RunnerExchange {
         } = exchange;
         let kind = request.command.kind();
         let body = Bytes::from(request.encode());
-        let bytes = http::request_len(body.len());
+        let bytes = post::request_len(body.len());
         if bytes > MAX_REQUEST_BYTES {
             return Err(SendError::RequestTooLarge {
                 bytes,
@@ -71,7 +72,7 @@ impl RunnerExchange {
             pipe = self.connect().await?;
         }
         sent.mark();
-        let reply = http::post(pipe, body).await?;
+        let reply = post::send(pipe, body).await?;
         tracing::debug!(
             status = reply.status.as_u16(),
             bytes = reply.body.len(),
@@ -80,7 +81,7 @@ impl RunnerExchange {
         Ok(Envelope::decode(kind, &reply.body)?)
     }
 
-    async fn connect(&self) -> Result<crate::Pipe, SendError> {
+    async fn connect(&self) -> Result<Pipe, SendError> {
         self.usbmuxd.connect(&self.device, self.port).await
     }
 }

@@ -27,10 +27,10 @@ mod connection;
 mod dialer;
 mod error;
 mod exchange;
-mod http;
 mod inventory;
 mod listen;
 mod pipe;
+mod post;
 mod usbmuxd;
 
 #[cfg(test)]

@@ -35,28 +35,51 @@ enum Ended {
     Failed(MuxError),
 }
 
-/// Runs until it is dropped.
-pub(crate) async fn run(shared: Arc<Shared>) {
-    let config = &shared.config;
-    let mut backoff = Backoff::new(config.backoff_initial, config.backoff_cap);
-    loop {
-        let (began, ended) = match begin(&shared).await {
-            Ok(connection) => (Some(Instant::now()), follow(&shared, connection).await),
-            Err(error) => (None, Ended::Failed(error)),
-        };
-        match ended {
-            Ended::OutOfStep => {
-                tracing::info!("resynchronising: usbmuxd refused a number that it had announced");
-                shared.update(|inventory| inventory.lose("resynchronising".to_owned()));
-            }
-            Ended::Failed(error) => {
-                tracing::warn!(%error, "usbmuxd lost");
-                shared.update(|inventory| inventory.lose(error.to_string()));
-                // A connection that ends as soon as it is made is no success.
-                if began.is_some_and(|began| began.elapsed() >= config.backoff_cap) {
-                    backoff.reset();
+/// The task's state.
+///
+/// Invariant: however the task ends, by its owner's hand or by a panic, no phone
+/// is routed after it, since nobody would notice when the phone goes.
+pub(crate) struct Listener {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.shared.stop();
+    }
+}
+
+impl Listener {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Runs until it is dropped.
+    pub(crate) async fn run(self) {
+        let shared = &*self.shared;
+        let config = &shared.config;
+        let mut backoff = Backoff::new(config.backoff_initial, config.backoff_cap);
+        loop {
+            let (began, ended) = match begin(shared).await {
+                Ok(connection) => (Some(Instant::now()), follow(shared, connection).await),
+                Err(error) => (None, Ended::Failed(error)),
+            };
+            match ended {
+                Ended::OutOfStep => {
+                    tracing::info!(
+                        "usbmuxd refused a number that it had announced: listening anew"
+                    );
+                    shared.update(|inventory| inventory.lose("resynchronising".to_owned()));
                 }
-                sleep(backoff.pause()).await;
+                Ended::Failed(error) => {
+                    tracing::warn!(%error, "usbmuxd lost");
+                    shared.update(|inventory| inventory.lose(error.to_string()));
+                    // A connection that ends as soon as it is made is no success.
+                    if began.is_some_and(|began| began.elapsed() >= config.backoff_cap) {
+                        backoff.reset();
+                    }
+                    sleep(backoff.pause()).await;
+                }
             }
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn request_len(body: usize) -> usize {
 }
 
 /// Sends a request and reads its reply.
-pub(crate) async fn post(pipe: Pipe, body: Bytes) -> Result<Reply, SendError> {
+pub(crate) async fn send(pipe: Pipe, body: Bytes) -> Result<Reply, SendError> {
     let request = http::Request::post(PATH)
         .header(http::header::HOST, HOST)
         .header(http::header::CONTENT_TYPE, JSON)

@@ -24,7 +24,7 @@ use crate::connection::Connection;
 use crate::dialer::{BoxStream, Dialer};
 use crate::error::MuxError;
 use crate::inventory::{Inventory, Route};
-use crate::listen;
+use crate::listen::Listener;
 use crate::pipe::Pipe;
 
 /// How one usbmuxd is dealt with.
@@ -89,6 +89,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Ends all work with this usbmuxd: nothing is routed and nothing dialled.
+    pub(crate) fn stop(&self) {
+        self.dials.close();
+        self.update(|inventory| inventory.lose(MuxError::Stopped.to_string()));
+    }
+
     /// Changes the table in one step.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Inventory)) {
         self.inventory
@@ -98,25 +104,12 @@ impl Shared {
 
 /// Owns the listen task of one usbmuxd: the task ends with it.
 #[derive(Debug)]
-pub struct UsbmuxdTask {
-    tasks: JoinSet<()>,
-    usbmuxd: Usbmuxd,
-}
+pub struct UsbmuxdTask(JoinSet<()>);
 
 impl UsbmuxdTask {
     /// Stops the work with this usbmuxd and waits until its socket is closed.
     pub async fn shutdown(mut self) {
-        self.tasks.shutdown().await;
-    }
-}
-
-impl Drop for UsbmuxdTask {
-    fn drop(&mut self) {
-        self.tasks.abort_all();
-        self.usbmuxd.shared.dials.close();
-        self.usbmuxd
-            .shared
-            .update(|inventory| inventory.lose(MuxError::Stopped.to_string()));
+        self.0.shutdown().await;
     }
 }
 
@@ -143,8 +136,8 @@ impl Usbmuxd {
             shared: Arc::clone(&shared),
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(listen::run(shared).instrument(span));
-        (usbmuxd.clone(), UsbmuxdTask { tasks, usbmuxd })
+        tasks.spawn(Listener::new(shared).run().instrument(span));
+        (usbmuxd, UsbmuxdTask(tasks))
     }
 
     /// The table of phones, now and from now on.

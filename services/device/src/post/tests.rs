@@ -60,7 +60,7 @@ async fn posted(far_side: impl AsyncFnOnce(DuplexStream)) -> Result<Reply, SendE
     };
     let pipe = Pipe::new(Bytes::new(), Box::new(deaf), route);
     let body = Bytes::from(vec![b'x'; 100_000]);
-    let (reply, ()) = tokio::join!(post(pipe, body), async {
+    let (reply, ()) = tokio::join!(send(pipe, body), async {
         far.read_exact(&mut [0; TAKEN]).await.unwrap();
         // By now the next write has failed.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;

@@ -101,7 +101,7 @@ async fn a_request_is_the_bytes_of_the_protocol_and_its_length_is_known_before()
         )
     );
     assert_eq!(
-        crate::http::request_len(body.len()),
+        crate::post::request_len(body.len()),
         head.len() + body.len()
     );
 }
@@ -214,7 +214,7 @@ async fn a_request_over_the_limit_is_refused_before_anything_is_dialled() {
     let lab = Lab::with(&[usb(1, ALICE)]).await;
     let dials = lab.daemon.dials();
     let frame = exchange(typing("x")).request.encode().len() - 1;
-    let fits = MAX_REQUEST_BYTES - crate::http::request_len(0) - frame - "0000000".len() + 1;
+    let fits = MAX_REQUEST_BYTES - crate::post::request_len(0) - frame - "0000000".len() + 1;
     let exchange = exchange(typing(&"x".repeat(fits + 1)));
     let runner = RunnerExchange::new(lab.usbmuxd.clone(), udid(ALICE), PORT);
     let error = runner.oneshot(exchange.clone()).await.unwrap_err();
@@ -231,7 +231,7 @@ async fn a_request_over_the_limit_is_refused_before_anything_is_dialled() {
 async fn a_request_at_the_limit_is_sent_whole() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
     let frame = exchange(typing("x")).request.encode().len() - 1;
-    let fits = MAX_REQUEST_BYTES - crate::http::request_len(0) - frame - "0000000".len() + 1;
+    let fits = MAX_REQUEST_BYTES - crate::post::request_len(0) - frame - "0000000".len() + 1;
     let exchange = exchange(typing(&"x".repeat(fits)));
     let (outcome, sent) = sending(&mut lab, &exchange, async |lab| {
         let mut peer = piped(lab).await;

@@ -1,12 +1,13 @@
 //! The listening connection: what it makes of a stream, and how it comes back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fleetgate_usbmux::{Event, MuxDeviceId, Reply, Request};
 use tokio::time::{Instant, sleep};
 
 use super::daemon::{ALICE, BOB, Daemon, Lab, detached, encoded, network, udid, usb};
-use crate::{Usbmuxd, UsbmuxdConfig};
+use crate::{Dialer, Inventory, Usbmuxd, UsbmuxdConfig};
 
 fn many(count: u32) -> Vec<Event> {
     (1..=count)
@@ -183,4 +184,32 @@ async fn stopping_closes_the_connection_and_takes_every_phone_out_of_routing() {
     assert_eq!(lab.usbmuxd.inventory().borrow().route(&udid(ALICE)), None);
     let error = lab.usbmuxd.connect(&udid(ALICE), 8100).await.unwrap_err();
     assert!(error.to_string().contains("stopped"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_phone_is_not_routed_once_nobody_listens_any_more_even_after_a_panic() {
+    let (dialer, mut daemon) = Daemon::new();
+    let dials = std::sync::atomic::AtomicUsize::new(0);
+    let panicking = Dialer::from_fn("panics", move || {
+        let first = dials.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+        let dialer = dialer.clone();
+        Box::pin(async move {
+            assert!(first, "the second dial panics");
+            dialer.dial().await
+        })
+    });
+    let (usbmuxd, _task) = Usbmuxd::spawn(panicking, UsbmuxdConfig::default());
+    let mut listener = daemon.listening(&[usb(1, ALICE)]).await;
+    let device = udid(ALICE);
+    let mut inventory = usbmuxd.inventory();
+    inventory
+        .wait_for(|inventory| inventory.route(&device).is_some())
+        .await
+        .unwrap();
+    listener.hang_up().await;
+    let stopped = |inventory: &Arc<Inventory>| {
+        inventory.last_error.as_deref() == Some("the work with this usbmuxd was stopped")
+    };
+    let stopped = inventory.wait_for(stopped).await.unwrap();
+    assert_eq!(stopped.route(&device), None);
 }
