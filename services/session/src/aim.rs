@@ -85,7 +85,13 @@ where
             };
             let reactivated = sight.reactivated;
             match sight.aim(&turn) {
-                Ok(command) => fronted(inner.oneshot(turn.with(command)).await, reactivated),
+                Ok(command) => {
+                    let turn = Turn {
+                        fronted: reactivated,
+                        ..turn.with(command)
+                    };
+                    inner.oneshot(turn).await
+                }
                 Err(failure) => {
                     let receipt = turn.receipt(Fate::NotSent, Effect::None);
                     let failed = Failed {
@@ -167,24 +173,6 @@ fn unusable(detail: &str) -> Failure {
         kind,
         detail,
     })))
-}
-
-/// The outcome, if the app was brought to the front before.
-fn fronted(outcome: Result<Success, Failed>, before: bool) -> Result<Success, Failed> {
-    let with = |receipt: Receipt| Receipt {
-        reactivated: receipt.reactivated || before,
-        ..receipt
-    };
-    match outcome {
-        Ok(Success { receipt, reply }) => Ok(Success {
-            receipt: with(receipt),
-            reply,
-        }),
-        Err(Failed { receipt, failure }) => Err(Failed {
-            receipt: with(receipt),
-            failure,
-        }),
-    }
 }
 
 #[cfg(test)]

@@ -90,11 +90,14 @@ fn verdict(
         result,
     } = envelope;
     let warning = warning.map(|warning| command.redact(warning));
-    let receipt = |fate, effect| Receipt {
-        reactivated,
-        recovered,
-        warning,
-        ..receipt(fate, effect)
+    let receipt = |fate, effect| {
+        let known: Receipt = receipt(fate, effect);
+        Receipt {
+            reactivated: reactivated || known.reactivated,
+            warning,
+            recovered,
+            ..known
+        }
     };
     match result {
         Ok(reply) => Ok(Success {

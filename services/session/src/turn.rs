@@ -25,6 +25,9 @@ pub(crate) struct Turn<P = AppPoint> {
     pub(crate) since: Instant,
     /// How long it waited, once it does no more.
     pub(crate) queue_wait: Duration,
+    /// The app was brought to the front for it already, by the look at the
+    /// viewport that came before.
+    pub(crate) fronted: bool,
     /// What has been tried.
     pub(crate) tally: Tally,
     /// The span that it is carried out in, below its first caller's.
@@ -47,6 +50,7 @@ impl From<Job> for Turn<Point> {
             patience: Patience::until(job.deadline),
             since: Instant::now(),
             queue_wait: Duration::ZERO,
+            fronted: false,
             tally: Tally::default(),
             span,
         }
@@ -71,6 +75,7 @@ impl<P> Turn<P> {
             patience: self.patience,
             since: self.since,
             queue_wait: self.queue_wait,
+            fronted: self.fronted,
             tally: self.tally,
             span: self.span,
         }
@@ -83,7 +88,7 @@ impl<P> Turn<P> {
             kind: self.command.kind(),
             fate,
             effect,
-            reactivated: false,
+            reactivated: self.fronted,
             warning: None,
             attempts: self.tally.count(),
             recovered: false,

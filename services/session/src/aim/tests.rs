@@ -21,7 +21,7 @@ fn success(turn: &Turn, reactivated: bool, reply: Reply) -> Success {
     let receipt = turn.receipt(Fate::Completed, Effect::Applied);
     Success {
         receipt: Receipt {
-            reactivated,
+            reactivated: reactivated || receipt.reactivated,
             ..receipt
         },
         reply,
@@ -69,6 +69,7 @@ async fn a_relative_point_is_resolved_in_a_viewport_read_right_before() {
             assert_eq!(turn.command_id, id("c-1"));
             assert_eq!(place(&turn.command), (200.0, 400.0));
             assert_eq!(turn.tally.count(), 0, "the read's attempts are its own");
+            assert!(turn.fronted, "so that the record of the tap says it too");
             reply.send_response(success(&turn, false, done().result.unwrap()));
         }
     );
