@@ -1,12 +1,14 @@
 //! The verbs that stay: what they print, and how they end.
 
 use std::process::Stdio;
+use std::time::Duration;
 
+use fleetgate_simulator::{Injection, Lab, Scenario};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::bench::{fleetgate, run};
+use crate::bench::{APP, fleetgate, run};
 
 type Output = Lines<BufReader<ChildStdout>>;
 
@@ -68,6 +70,54 @@ async fn a_gateway_says_where_it_listens_and_ends_in_peace_at_sigterm_and_sigint
         signal(&child, name).await;
         assert_eq!(child.wait().await.unwrap().code(), Some(0), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_a_gateway_that_is_still_draining() {
+    let lab = Lab::start(Scenario::fleet(1));
+    let usbmuxd = lab.serve_tcp(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let phone = lab.phones().remove(0);
+    let by = Duration::from_secs(60);
+    phone.fault(Injection::Slow { by });
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("fleetgate.toml");
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\ndrain_timeout = \"10m\"\n\
+         [ledger]\npath = {:?}\n[usbmuxd]\naddress = \"{usbmuxd}\"\n[runner]\nport = 8100\n",
+        directory.path().join("ledger.db")
+    );
+    std::fs::write(&config, text).unwrap();
+    let (mut child, mut lines) = spawn(&["serve", "--config", config.to_str().unwrap()]);
+    let said = line_with(&mut lines, "listening on ").await;
+    let server = after(&said, "listening on ");
+    while !run(["--server", server, "devices"], "")
+        .await
+        .text()
+        .contains(" attached ")
+    {}
+
+    let udid = phone.udid().to_string();
+    let tap = [
+        "--server", server, "tap", &udid, "--app", APP, "--x", "1", "--y", "1",
+    ];
+    let mut tapping = fleetgate().args(tap).spawn().unwrap();
+    phone.wait_until(|phone| phone.in_flight == 1).await;
+    signal(&child, "-TERM").await;
+    // It drains once it takes no more connections.
+    while run(["--server", server, "devices"], "").await.code != 4 {}
+    assert_eq!(
+        child.try_wait().unwrap(),
+        None,
+        "the tap is still in flight"
+    );
+    signal(&child, "-TERM").await;
+    assert_eq!(child.wait().await.unwrap().code(), Some(1));
+    assert_eq!(
+        tapping.wait().await.unwrap().code(),
+        Some(6),
+        "whoever tapped cannot know"
+    );
+    lab.shutdown().await;
 }
 
 #[tokio::test]

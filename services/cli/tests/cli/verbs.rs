@@ -1,6 +1,11 @@
 //! What each verb says, and what it does to the phone.
 
+use std::collections::HashSet;
 use std::process::Stdio;
+
+use fleetgate_proto::v1::GetRunnerStatusRequest;
+use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
+use tokio::task::JoinSet;
 
 use crate::bench::{APP, Bench, DEVICE, fleetgate};
 
@@ -176,6 +181,49 @@ async fn a_history_is_filtered_limited_and_newest_first() {
     assert_eq!(
         listed(&["--device", other.as_str().unwrap()]).await.len(),
         0
+    );
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn a_history_longer_than_a_page_comes_whole_and_each_command_once() {
+    const CALLERS: usize = 4;
+    const EACH: usize = 252;
+    const COMMANDS: usize = CALLERS * EACH;
+    let bench = Bench::start().await;
+    let client = AutomationServiceClient::connect(bench.server.clone())
+        .await
+        .unwrap();
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let mut client = client.clone();
+        callers.spawn(async move {
+            for _ in 0..EACH {
+                let request = GetRunnerStatusRequest {
+                    device: DEVICE.to_owned(),
+                };
+                client.get_runner_status(request).await.unwrap();
+            }
+        });
+    }
+    callers.join_all().await;
+    let history = bench
+        .ask(&["history", "--limit", "5000", "-o", "json"])
+        .await
+        .json();
+    let commands = history["commands"].as_array().unwrap();
+    let ids: HashSet<_> = commands
+        .iter()
+        .map(|command| command["command_id"].as_str())
+        .collect();
+    assert_eq!((commands.len(), ids.len()), (COMMANDS, COMMANDS));
+    let limited = bench
+        .ask(&["history", "--limit", "1001", "-o", "json"])
+        .await
+        .json();
+    assert_eq!(
+        limited["commands"].as_array().unwrap().as_slice(),
+        &commands[..1_001]
     );
     bench.end().await;
 }
