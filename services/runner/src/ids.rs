@@ -81,6 +81,13 @@ macro_rules! name_type {
 pub struct Udid(Arc<str>);
 name_type!(Udid);
 
+impl Udid {
+    /// The UDID of the shorter form that these two numbers make up.
+    pub fn from_parts(chip: u32, unit: u64) -> Self {
+        Self(format!("{chip:08X}-{unit:016X}").into())
+    }
+}
+
 impl FromStr for Udid {
     type Err = InvalidId;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleetgate_runner::{BundleId, CommandId, Udid};
+use tracing::warn;
 
 use crate::fault::Fault;
 use crate::lab::LabCore;
@@ -39,9 +40,13 @@ impl Phone {
     }
 
     /// Queues a fault behind those that wait already. One that
-    /// [`Fault::check`] refuses never applies.
+    /// [`Fault::check`] refuses never applies, and the log says so.
     pub fn fault(&self, fault: impl Into<Fault>) {
-        self.core.push_fault(fault.into());
+        let fault = fault.into();
+        if let Err(reason) = fault.check() {
+            warn!(%reason, ?fault, "a fault that cannot apply");
+        }
+        self.core.push_fault(fault);
     }
 
     /// Forgets the faults that wait.

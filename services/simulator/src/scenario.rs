@@ -220,15 +220,10 @@ impl FromStr for Scenario {
     }
 }
 
-/// The UDID of the `n`th phone that was given none.
+/// The UDID of the `n`th phone that was given none: a real chip's, and a unit
+/// that no real phone has.
 fn made_up_udid(n: u32) -> Udid {
-    const DIGITS: &str = "eight hex digits, a dash and sixteen more are a UDID";
-    // A real chip id, and a unit that no real phone has.
-    #[expect(
-        clippy::expect_used,
-        reason = "the format is a UDID's whatever the number"
-    )]
-    format!("00008110-00F1EE7000{n:06X}").parse().expect(DIGITS)
+    Udid::from_parts(0x8110, 0x00F1_EE70_0000_0000 + u64::from(n))
 }
 
 #[cfg(test)]

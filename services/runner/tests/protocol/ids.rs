@@ -23,6 +23,14 @@ fn every_spelling_of_a_phone_is_one_key() {
 }
 
 #[test]
+fn a_udid_made_of_its_numbers_is_in_its_canonical_spelling() {
+    let udid = Udid::from_parts(0x8020, 0x0006_0D69_1AD8_003A);
+    assert_eq!(udid, "00008020-00060D691AD8003A".parse().unwrap());
+    let largest = Udid::from_parts(u32::MAX, u64::MAX);
+    assert_eq!(largest.as_str().parse(), Ok(largest));
+}
+
+#[test]
 fn what_is_no_udid_is_refused() {
     for text in [
         "",
