@@ -1,5 +1,7 @@
 //! The table as a function of events.
 
+use proptest::prelude::*;
+
 use super::*;
 
 const ALICE: &str = "00008110-000978540290401E";
@@ -143,4 +145,59 @@ async fn only_a_route_of_this_generation_can_be_invalidated() {
     assert_ne!(old, new);
     assert!(inventory.invalidate(new));
     assert_eq!(routed(&inventory, ALICE), None);
+}
+
+const PHONES: [&str; 3] = [
+    ALICE,
+    "00008020-00060D691AD8003A",
+    "abcdef0123456789abcdef0123456789abcdef01",
+];
+
+fn event() -> impl Strategy<Value = Event> {
+    let number = 1..5_u32;
+    let serial = prop::sample::select(&PHONES[..]);
+    prop_oneof![
+        (number.clone(), serial.clone()).prop_map(|(number, serial)| usb(number, serial)),
+        (number.clone(), serial).prop_map(|(number, serial)| network(number, serial)),
+        number.prop_map(|number| Event::Detached(MuxDeviceId(number))),
+    ]
+}
+
+/// The number by which a phone is reached, read off the events alone: the one
+/// that it was given last by cable, if nothing was said of that number since.
+fn expected(events: &[Event], serial: &str) -> Option<u32> {
+    let about = |event: &Event| match event {
+        Event::Attached(phone) => Some(phone.device),
+        Event::Detached(number) => Some(*number),
+        Event::Paired(_) | Event::Unknown { .. } => None,
+    };
+    let given = events.iter().rposition(|event| {
+        matches!(event, Event::Attached(phone)
+            if phone.serial == serial && phone.connection == ConnectionType::Usb)
+    })?;
+    let number = about(&events[given])?;
+    let void = events[given + 1..]
+        .iter()
+        .any(|event| about(event) == Some(number));
+    (!void).then_some(number.0)
+}
+
+proptest! {
+    #[test]
+    fn a_phone_is_routed_by_the_last_number_that_it_has_by_cable(
+        events in prop::collection::vec(event(), 0..40),
+    ) {
+        let inventory = after(&events);
+        for serial in PHONES {
+            prop_assert_eq!(routed(&inventory, serial), expected(&events, serial));
+        }
+        let numbers: Vec<_> = inventory
+            .devices
+            .values()
+            .flat_map(|known| [known.usb, known.network])
+            .flatten()
+            .collect();
+        let distinct: std::collections::BTreeSet<_> = numbers.iter().collect();
+        prop_assert_eq!(distinct.len(), numbers.len(), "one number, one phone");
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fleetgate_runner::{Disposition, SendError};
-use fleetgate_usbmux::Reply;
+use fleetgate_usbmux::{Client, Reply};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -331,4 +331,24 @@ async fn a_herd_that_arrives_while_nothing_is_accepted_gets_through_a_few_at_a_t
     }
     assert!(began.elapsed() >= OUTAGE && began.elapsed() < Duration::from_secs(5));
     assert_eq!(peak.load(Ordering::Relaxed), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_request_names_its_client() {
+    let (dialer, mut daemon) = Daemon::new();
+    let client = Client::new("rack-7", "2.1");
+    let config = UsbmuxdConfig {
+        client: client.clone(),
+        ..UsbmuxdConfig::default()
+    };
+    let (usbmuxd, _task) = Usbmuxd::spawn(dialer, config);
+    let listener = daemon.listening(&[usb(1, ALICE)]).await;
+    assert_eq!(listener.client, Some(client.clone()));
+    let device = udid(ALICE);
+    let (pipe, ()) = tokio::join!(usbmuxd.connect(&device, 8100), async {
+        let mut peer = daemon.connecting(1, 8100).await;
+        assert_eq!(peer.client, Some(client));
+        peer.result(0).await;
+    });
+    pipe.unwrap();
 }

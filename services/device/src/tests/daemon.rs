@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fleetgate_runner::Udid;
 use fleetgate_usbmux::{
-    ConnectionType, Decoder, Event, MuxDeviceId, Packet, Phone, Reply, Request,
+    Client, ConnectionType, Decoder, Event, MuxDeviceId, Packet, Phone, Reply, Request,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
@@ -94,6 +94,7 @@ impl Daemon {
             stream,
             decoder: Decoder::new(),
             tag: 0,
+            client: None,
         }
     }
 
@@ -134,7 +135,9 @@ pub(super) fn encoded(events: &[Event]) -> Vec<u8> {
 pub(super) struct Peer {
     pub(super) stream: DuplexStream,
     decoder: Decoder,
-    /// That of the last request.
+    /// Who sent the last request.
+    pub(super) client: Option<Client>,
+    /// Its tag.
     pub(super) tag: u32,
 }
 
@@ -142,6 +145,7 @@ impl Peer {
     pub(super) async fn request(&mut self) -> Request {
         let packet = self.packet().await;
         self.tag = packet.header.tag;
+        self.client = Some(Client::decode(&packet).unwrap());
         Request::decode(&packet).unwrap()
     }
 

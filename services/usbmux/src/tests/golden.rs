@@ -130,6 +130,7 @@ fn requests_are_the_bytes_of_the_protocol() {
             String::from_utf8_lossy(&golden)
         );
         assert_eq!(Request::decode(&parse(&golden)).unwrap(), message);
+        assert_eq!(Client::decode(&parse(&golden)).unwrap(), client);
     }
 }
 
