@@ -115,6 +115,9 @@ pub enum SendError {
     /// usbmuxd could not be reached or did not make the connection.
     #[error("no connection through usbmuxd: {0}")]
     Connect(#[source] Cause),
+    /// usbmuxd does not take what it was asked for: our own fault.
+    #[error("usbmuxd does not take the request: {0}")]
+    Misunderstood(#[source] Cause),
     /// The request is larger than a runner takes.
     #[error("the request is {bytes} bytes; the runner takes at most {limit}")]
     RequestTooLarge {
@@ -155,6 +158,7 @@ impl SendError {
             Self::NotAttached
             | Self::NotListening { .. }
             | Self::Connect(_)
+            | Self::Misunderstood(_)
             | Self::RequestTooLarge { .. }
             | Self::Refused(_)
             | Self::WindowClosed { sent: false, .. } => Disposition::NotExecuted,
@@ -175,7 +179,8 @@ impl SendError {
             | Self::WindowClosed { .. }
             | Self::Broken(_)
             | Self::InvalidReply(InvalidReply::NotAnEnvelope { .. }) => true,
-            Self::RequestTooLarge { .. }
+            Self::Misunderstood(_)
+            | Self::RequestTooLarge { .. }
             | Self::Refused(_)
             | Self::ReplyTooLarge { .. }
             | Self::InvalidReply(InvalidReply::Data { .. }) => false,

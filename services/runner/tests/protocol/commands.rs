@@ -252,6 +252,16 @@ fn words_about_typed_text_are_redacted() {
         "cannot type [redacted]: [redacted] is odd"
     );
     assert_eq!(typed("other").redact(echo()), echo());
+    let words = || "nothing has focus: 'hi' was not typed".to_owned();
+    assert_eq!(
+        typed("hi").redact(words()),
+        "nothing has focus: '[redacted]' was not typed",
+        "a short text is no part of a word"
+    );
+    assert_eq!(
+        typed("hing").redact(words()),
+        "not[redacted] has focus: 'hi' was not typed"
+    );
     assert_eq!(app(AppAction::Snapshot).redact(echo()), echo());
 }
 

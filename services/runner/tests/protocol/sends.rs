@@ -33,6 +33,11 @@ fn each_failure_proves_what_it_can_and_no_more() {
         ),
         (SendError::Connect(cause()), Disposition::NotExecuted, true),
         (
+            SendError::Misunderstood(cause()),
+            Disposition::NotExecuted,
+            false,
+        ),
+        (
             SendError::RequestTooLarge { bytes: 3, limit: 2 },
             Disposition::NotExecuted,
             false,
