@@ -5,7 +5,7 @@
 //! and an entry of its own. It may bring the app to the front, which the
 //! command's receipt reports as well.
 //!
-//! If it cannot be read, the command fails with NOT_SENT, and the viewport's
+//! If it cannot be read, the command fails as not sent, with the viewport's
 //! failure as its reason; nor is the command sent if nobody waits for it any
 //! more by then. Neither has had an intent, so either is put on record here.
 
@@ -147,7 +147,7 @@ where
         ..turn.clone().with(command)
     };
     let (receipt, viewport) = match inner.oneshot(read).await {
-        Ok(Success { receipt, reply }) => (receipt, frame(reply)),
+        Ok(Success { receipt, reply }) => (receipt, frame(&reply)),
         Err(Failed { receipt, failure }) => (receipt, Err(Failure::Viewport(Box::new(failure)))),
     };
     Sight {
@@ -156,9 +156,9 @@ where
     }
 }
 
-fn frame(reply: Reply) -> Result<Viewport, Failure> {
+fn frame(reply: &Reply) -> Result<Viewport, Failure> {
     match reply {
-        Reply::Viewport(viewport) => Ok(viewport),
+        Reply::Viewport(viewport) => Ok(*viewport),
         Reply::Done(_)
         | Reply::Snapshot(_)
         | Reply::Screenshot(_)

@@ -17,7 +17,7 @@ pub struct SessionConfig {
     pub queue_capacity: usize,
     /// How many `status` requests may be under way beside the lane.
     pub bypass_limit: usize,
-    /// How long a command may be kept from its turn's end by RUNNER_BUSY,
+    /// How long a command may be kept from its turn's end by `RUNNER_BUSY`,
     /// counted from the first such verdict.
     ///
     /// The default of 30 s is the runner's most common budget: work that was

@@ -217,6 +217,7 @@ fn send_reason(error: &SendError) -> &'static str {
         SendError::NotAttached => "DEVICE_UNATTACHED",
         SendError::NotListening { .. } => "RUNNER_NOT_LISTENING",
         SendError::Connect(_) => "MUX_UNAVAILABLE",
+        SendError::Misunderstood(_) => "MUX_REFUSED",
         SendError::RequestTooLarge { .. } => "REQUEST_TOO_LARGE",
         SendError::Refused(_) => "LEDGER_UNAVAILABLE",
         SendError::WindowClosed { .. } => "RUNNER_UNREACHABLE",
@@ -233,7 +234,8 @@ fn send_hint(error: &SendError) -> Option<&'static str> {
         SendError::Connect(_) => Some("check the host's usbmuxd"),
         SendError::RequestTooLarge { .. } => Some("split the command, for instance a long text"),
         SendError::WindowClosed { .. } => Some("check the phone's cable and the runner"),
-        SendError::Refused(_)
+        SendError::Misunderstood(_)
+        | SendError::Refused(_)
         | SendError::Broken(_)
         | SendError::ReplyTooLarge { .. }
         | SendError::InvalidReply(_) => None,

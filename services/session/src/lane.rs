@@ -42,7 +42,7 @@ use tracing::Instrument;
 use crate::config::SessionConfig;
 use crate::failure::{Failed, Failure};
 use crate::job::Success;
-use crate::queue::{Caller, Cut, Expired, Full, Queue};
+use crate::queue::{Caller, Cut, Expired, Queue};
 use crate::record::{Record, RecordError, Subject};
 use crate::recorder::{Ended, Recorder};
 use crate::turn::Turn;
@@ -196,7 +196,7 @@ where
             self.queue
                 .push(turn, caller)
                 .err()
-                .map(|Full(turn, to)| (turn, to, limit))
+                .map(|full| (full.turn, full.to, limit))
         } else if self.beside.len() < self.limits.bypass_limit {
             let execution = self.execute(turn.clone());
             self.beside.spawn(attend(turn, execution, caller));
@@ -218,18 +218,18 @@ where
             // is for a panic above it, such as the recorder's.
             let crashed = turn.clone();
             let outcome = AssertUnwindSafe(stack.oneshot(turn)).catch_unwind().await;
-            let outcome = outcome.unwrap_or_else(|_panic| {
-                let (fate, effect) = crashed.tally.without_answer();
-                Err(Failed {
-                    receipt: crashed.receipt(fate, effect),
-                    failure: Failure::Crashed,
-                })
-            });
+            let outcome = match outcome {
+                Ok(outcome) => outcome,
+                Err(_panic) => {
+                    let (fate, effect) = crashed.tally.without_answer();
+                    Err(Failed {
+                        receipt: crashed.receipt(fate, effect),
+                        failure: Failure::Crashed,
+                    })
+                }
+            };
             let (Ok(Success { receipt, .. }) | Err(Failed { receipt, .. })) = &outcome;
-            tracing::Span::current().record(
-                "fleetgate.command.fate",
-                tracing::field::debug(receipt.fate),
-            );
+            tracing::Span::current().record("fleetgate.command.fate", receipt.fate.as_str());
             outcome
         };
         execution.instrument(span).boxed()

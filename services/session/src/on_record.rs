@@ -19,7 +19,7 @@
 //! - refused as a duplicate: nothing was sent, and the entry that is there is
 //!   not touched.
 //! - refused otherwise: nothing was sent. It may have been committed though its
-//!   acknowledgement was lost, so it is ended as NOT_SENT if it is there.
+//!   acknowledgement was lost, so it is ended as not sent if it is there.
 //!
 //! A read has no intent, and is served even if it cannot be put on record.
 

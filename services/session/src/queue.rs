@@ -53,7 +53,12 @@ pub(crate) struct Caller<W> {
 
 /// A caller could not be let in.
 #[derive(Debug)]
-pub(crate) struct Full<W>(pub(crate) Turn<Point>, pub(crate) W);
+pub(crate) struct Full<W> {
+    /// Its command.
+    pub(crate) turn: Turn<Point>,
+    /// Where the refusal goes.
+    pub(crate) to: W,
+}
 
 /// The callers whose deadline has passed.
 #[derive(Debug)]
@@ -86,18 +91,28 @@ impl<W> Queue<W> {
     }
 
     /// Lets a caller in: behind all others, or to an equal snapshot.
-    pub(crate) fn push(&mut self, turn: Turn<Point>, caller: Caller<W>) -> Result<(), Full<W>> {
+    pub(crate) fn push(
+        &mut self,
+        turn: Turn<Point>,
+        caller: Caller<W>,
+    ) -> Result<(), Box<Full<W>>> {
         let capacity = self.capacity;
         if let Some(entry) = self.shareable(&turn) {
             if entry.callers.len() >= capacity {
-                return Err(Full(turn, caller.to));
+                return Err(Box::new(Full {
+                    turn,
+                    to: caller.to,
+                }));
             }
             entry.turn.patience.extend(caller.deadline);
             entry.callers.push(caller);
             return Ok(());
         }
         if self.waiting.len() >= capacity {
-            return Err(Full(turn, caller.to));
+            return Err(Box::new(Full {
+                turn,
+                to: caller.to,
+            }));
         }
         self.waiting.push_back(Entry {
             turn,

@@ -33,8 +33,8 @@
 //!   no `warning`): they are taken from the retained envelope where there is
 //!   one, and are otherwise unknown and reported as absent.
 //! - An entry has no attempt number. The runner overwrites it when an id comes
-//!   again, and after RUNNER_BUSY the same id does come again: if the reply to
-//!   that later attempt is lost and the journal says `failed` RUNNER_BUSY, it
+//!   again, and after `RUNNER_BUSY` the same id does come again: if the reply to
+//!   that later attempt is lost and the journal says `failed`, `RUNNER_BUSY`, it
 //!   may be the old verdict, with the later request still in some buffer on its
 //!   way. Calling that busy would be leave to send a third request, and the
 //!   phone could run both. So it is `Unknown`. Any other entry of that id can

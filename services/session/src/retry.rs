@@ -1,7 +1,7 @@
 //! A command that the runner was too busy to run is sent again, under the same
 //! id.
 //!
-//! RUNNER_BUSY, checked at the head of the runner's own queue, proves that the
+//! `RUNNER_BUSY`, checked at the head of the runner's own queue, proves that the
 //! command did not run; no other verdict and no failure of the transport is
 //! taken for leave to send a mutation again. The pauses double from 250 ms to
 //! 4 s, each cut by up to half at random, so that phones which got busy

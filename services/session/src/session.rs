@@ -152,8 +152,8 @@ impl SessionTask {
     /// fate on record.
     ///
     /// Nobody is let in from now on ([`Failure::Closed`]). What was let in may
-    /// go on for `grace`; then what has not started ends NOT_SENT, and what is
-    /// in flight ends UNKNOWN if it was sent, both for the reason
+    /// go on for `grace`; then what has not started ends as not sent, and what is
+    /// in flight ends as unknown if it was sent, both for the reason
     /// `GATEWAY_DRAINING`. Putting that on record may take the configured
     /// patience on top.
     pub async fn shutdown(mut self, grace: Duration) {

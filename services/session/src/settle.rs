@@ -6,6 +6,11 @@
 //!
 //! [`Tally`]: crate::tally::Tally
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a failure carries a whole receipt, and travels in boxed futures"
+)]
+
 use std::time::Duration;
 
 use fleetgate_runner::{
@@ -143,6 +148,7 @@ fn redacted(command: &Command, error: SendError) -> SendError {
         error @ (SendError::NotAttached
         | SendError::NotListening { .. }
         | SendError::Connect(_)
+        | SendError::Misunderstood(_)
         | SendError::RequestTooLarge { .. }
         | SendError::Refused(_)
         | SendError::WindowClosed { .. }

@@ -3,7 +3,7 @@
 //! An attempt can end without a word: dropped at a shutdown, or by a panic.
 //! The tally outlives it and can still tell what its end proves.
 //!
-//! Invariant: [`Tally::without_answer`] says NOT_SENT only if no attempt may
+//! Invariant: [`Tally::without_answer`] says that nothing was sent only if no attempt may
 //! have written its first byte.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ impl Tally {
         sent
     }
 
-    /// The latest attempt was answered RUNNER_BUSY: it is proved not to have
+    /// The latest attempt was answered `RUNNER_BUSY`: it is proved not to have
     /// run.
     pub(crate) fn decline(&self) {
         let mut attempts = self.lock();

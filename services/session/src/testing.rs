@@ -151,7 +151,7 @@ pub(crate) fn busy() -> Envelope {
     verdict(RunnerCode::RunnerBusy)
 }
 
-/// Every code but RUNNER_BUSY.
+/// Every code but `RUNNER_BUSY`.
 pub(crate) fn codes_but_busy() -> [RunnerCode; 12] {
     [
         RunnerCode::InvalidRequest,

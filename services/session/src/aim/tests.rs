@@ -29,13 +29,14 @@ fn success(turn: &Turn, reactivated: bool, reply: Reply) -> Success {
 }
 
 fn place(command: &Command) -> (f64, f64) {
-    match command {
-        Command::App(AppCommand {
-            action: AppAction::Tap { at, .. },
-            ..
-        }) => (at.x, at.y),
-        other => panic!("not a tap: {other:?}"),
-    }
+    let Command::App(AppCommand {
+        action: AppAction::Tap { at, .. },
+        ..
+    }) = command
+    else {
+        panic!("not a tap: {command:?}")
+    };
+    (at.x, at.y)
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,8 +39,8 @@ async fn end(
     outcome
 }
 
-fn completed() -> Result<Answer, Unanswered> {
-    Ok(Answer::Replied(done()))
+fn completed() -> Answer {
+    Answer::Replied(done())
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,9 +113,9 @@ async fn every_attempt_shares_one_intent() {
 #[tokio::test(start_paused = true)]
 async fn a_used_id_is_refused_and_its_entry_left_alone() {
     let ledger = Ledger::new();
-    end(&ledger, tap(), completed()).await.unwrap();
+    end(&ledger, tap(), Ok(completed())).await.unwrap();
     let before = ledger.lines();
-    let failed = end(&ledger, tap(), completed()).await.unwrap_err();
+    let failed = end(&ledger, tap(), Ok(completed())).await.unwrap_err();
     assert!(matches!(failed.failure, Failure::Duplicate));
     assert_eq!(
         (failed.receipt.fate, failed.receipt.effect),
@@ -128,7 +128,7 @@ async fn a_used_id_is_refused_and_its_entry_left_alone() {
 async fn without_an_intent_nothing_is_sent() {
     let ledger = Ledger::new();
     ledger.refuse(1, 0);
-    let failed = end(&ledger, tap(), completed()).await.unwrap_err();
+    let failed = end(&ledger, tap(), Ok(completed())).await.unwrap_err();
     assert!(matches!(failed.failure, Failure::Record(_)));
     assert_eq!(
         (failed.receipt.fate, failed.receipt.effect),
@@ -143,7 +143,7 @@ async fn a_ledger_that_never_answers_holds_a_mutation_for_its_patience_only() {
     let ledger = Ledger::new();
     ledger.set_open(false);
     let begin = Instant::now();
-    let failed = end(&ledger, tap(), completed()).await.unwrap_err();
+    let failed = end(&ledger, tap(), Ok(completed())).await.unwrap_err();
     assert!(matches!(failed.failure, Failure::Record(_)));
     assert_eq!(failed.receipt.fate, Fate::NotSent);
     assert!(begin.elapsed() <= 2 * PATIENCE + Duration::from_millis(2));
@@ -173,7 +173,7 @@ async fn a_connection_that_fails_before_the_intent_is_durable_still_concludes_it
 async fn a_fate_that_is_not_taken_is_offered_again() {
     let ledger = Ledger::new();
     ledger.refuse(0, 3);
-    end(&ledger, tap(), completed()).await.unwrap();
+    end(&ledger, tap(), Ok(completed())).await.unwrap();
     assert_eq!(ledger.lines(), ["intent c-1", "fate c-1 Completed"]);
 }
 
@@ -182,7 +182,7 @@ async fn a_fate_that_is_never_taken_is_in_the_receipt() {
     let ledger = Ledger::new();
     ledger.refuse(0, usize::MAX);
     let begin = Instant::now();
-    let failed = end(&ledger, tap(), completed()).await.unwrap_err();
+    let failed = end(&ledger, tap(), Ok(completed())).await.unwrap_err();
     assert!(matches!(failed.failure, Failure::Record(_)));
     assert_eq!(
         (failed.receipt.fate, failed.receipt.effect),
@@ -194,7 +194,7 @@ async fn a_fate_that_is_never_taken_is_in_the_receipt() {
 #[tokio::test(start_paused = true)]
 async fn a_read_is_noted_once_at_its_end() {
     let ledger = Ledger::new();
-    end(&ledger, screenshot(), completed()).await.unwrap();
+    end(&ledger, screenshot(), Ok(completed())).await.unwrap();
     assert_eq!(ledger.lines(), ["note c-1 Completed"]);
     let conclusion = ledger.conclusion();
     assert_eq!(conclusion.device, device());
@@ -207,10 +207,10 @@ async fn a_read_is_noted_once_at_its_end() {
 async fn a_read_is_served_without_being_on_record() {
     let ledger = Ledger::new();
     ledger.refuse(0, 1);
-    assert!(end(&ledger, screenshot(), completed()).await.is_ok());
+    assert!(end(&ledger, screenshot(), Ok(completed())).await.is_ok());
     assert!(ledger.lines().is_empty());
     ledger.set_open(false);
-    assert!(end(&ledger, screenshot(), completed()).await.is_ok());
+    assert!(end(&ledger, screenshot(), Ok(completed())).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -145,8 +145,8 @@ proptest! {
                     let turn = turn(name, command(what), deadline);
                     match queue.push(turn, Caller { deadline, to: name }) {
                         Ok(()) => prop_assert!(inside.insert(name)),
-                        Err(Full(_, refused)) => {
-                            prop_assert_eq!(refused, name);
+                        Err(full) => {
+                            prop_assert_eq!(full.to, name);
                             prop_assert!(queue.len() == CAPACITY || what >= 3);
                         }
                     }

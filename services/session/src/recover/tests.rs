@@ -54,14 +54,15 @@ async fn tell(below: &mut Below, answer: Result<Envelope, SendError>) {
     }
 }
 
-fn unknown(result: Result<Answer, Unanswered>) -> Option<JournalState> {
-    match result {
-        Err(Unanswered::Unknown {
-            cause: SendError::Broken(_),
-            journal,
-        }) => journal,
-        other => panic!("not an unknown fate with its cause: {other:?}"),
-    }
+fn unknown(result: &Result<Answer, Unanswered>) -> Option<JournalState> {
+    let Err(Unanswered::Unknown {
+        cause: SendError::Broken(_),
+        journal,
+    }) = result
+    else {
+        panic!("not an unknown fate with its cause: {result:?}")
+    };
+    *journal
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +139,7 @@ async fn failed_without_a_reason_is_a_failure_all_the_same() {
 #[tokio::test(start_paused = true)]
 async fn not_accepted_proves_nothing() {
     let entry = entry("c-1", JournalState::NotAccepted);
-    let journal = unknown(lose_and_ask(Ok(journal(entry))).await);
+    let journal = unknown(&lose_and_ask(Ok(journal(entry))).await);
     assert_eq!(journal, Some(JournalState::NotAccepted));
 }
 
@@ -148,7 +149,7 @@ async fn a_word_from_a_newer_runner_proves_nothing() {
         state: None,
         ..entry("c-1", JournalState::Completed)
     };
-    assert_eq!(unknown(lose_and_ask(Ok(journal(entry))).await), None);
+    assert_eq!(unknown(&lose_and_ask(Ok(journal(entry))).await), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +161,7 @@ async fn no_usable_answer_proves_nothing() {
         Ok(journal(entry("another", JournalState::Completed))),
     ];
     for answer in answers {
-        assert_eq!(unknown(lose_and_ask(answer).await), None);
+        assert_eq!(unknown(&lose_and_ask(answer).await), None);
     }
 }
 
@@ -191,7 +192,7 @@ async fn a_command_that_stays_under_way_is_unknown_when_its_window_closes() {
         }
         times
     });
-    assert_eq!(unknown(result), Some(JournalState::Started));
+    assert_eq!(unknown(&result), Some(JournalState::Started));
     let window = Budgets::default().budget(CommandKind::Tap.class()).window;
     assert_eq!(
         *times.last().unwrap(),
@@ -201,7 +202,7 @@ async fn a_command_that_stays_under_way_is_unknown_when_its_window_closes() {
     assert!(
         times
             .windows(2)
-            .all(|pair| pair[1] - pair[0] <= LONGEST_PAUSE + Duration::from_millis(1))
+            .all(|pair| pair[1].abs_diff(pair[0]) <= LONGEST_PAUSE + Duration::from_millis(1))
     );
 }
 
@@ -248,7 +249,7 @@ async fn busy_in_the_journal_proves_nothing_about_a_later_attempt() {
         tell(below, Ok(failed_busy())).await;
     })
     .await;
-    assert_eq!(unknown(result), Some(JournalState::Failed));
+    assert_eq!(unknown(&result), Some(JournalState::Failed));
 }
 
 #[tokio::test(start_paused = true)]

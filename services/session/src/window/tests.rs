@@ -11,11 +11,11 @@ fn window<S>(inner: S) -> Window<S> {
     WindowLayer::new(Budgets::default()).layer(inner)
 }
 
-fn closed(result: Result<Envelope, SendError>) -> (Duration, bool) {
-    match result {
-        Err(SendError::WindowClosed { window, sent }) => (window, sent),
-        other => panic!("not a closed window: {other:?}"),
-    }
+fn closed(result: &Result<Envelope, SendError>) -> (Duration, bool) {
+    let Err(SendError::WindowClosed { window, sent }) = result else {
+        panic!("not a closed window: {result:?}")
+    };
+    (*window, *sent)
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +40,7 @@ async fn each_class_of_commands_has_the_window_of_the_table() {
     ] {
         let (inner, _phone) = mocked();
         let begin = Instant::now();
-        let (window, sent) = closed(window(inner).oneshot(dispatch(command)).await);
+        let (window, sent) = closed(&window(inner).oneshot(dispatch(command)).await);
         assert_eq!((window, sent), (Duration::from_secs(secs), false));
         assert_eq!(begin.elapsed().as_secs(), secs);
     }
@@ -53,7 +53,7 @@ async fn a_recovery_question_has_the_recovery_window() {
         allowance: Allowance::Recovery,
         ..dispatch(tap())
     };
-    let (window, _) = closed(window(inner).oneshot(question).await);
+    let (window, _) = closed(&window(inner).oneshot(question).await);
     assert_eq!(window, Duration::from_secs(3));
 }
 
@@ -62,7 +62,7 @@ async fn a_window_that_closes_after_the_first_byte_says_so() {
     let (inner, mut phone) = mocked();
     let attempt = window(inner).oneshot(dispatch(tap()));
     let (result, _reply) = tokio::join!(attempt, async { sent(&mut phone).await.1 });
-    assert!(closed(result).1);
+    assert!(closed(&result).1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,8 +76,8 @@ async fn each_attempt_is_counted_and_gets_a_mark_of_its_own() {
         let unmarked = phone.next_request().await.unwrap();
         (unmarked, sent(&mut phone).await)
     });
-    assert!(!closed(first).1);
-    assert!(closed(second).1);
+    assert!(!closed(&first).1);
+    assert!(closed(&second).1);
     assert_eq!(dispatch.tally.count(), 2);
 }
 
@@ -118,7 +118,7 @@ impl Drop for MarksWhenDropped {
 #[tokio::test(start_paused = true)]
 async fn the_mark_is_read_after_the_exchange_is_gone() {
     let result = window(AtTheLastMoment).oneshot(dispatch(tap())).await;
-    assert!(closed(result).1);
+    assert!(closed(&result).1);
 }
 
 #[derive(Clone)]
@@ -140,7 +140,7 @@ impl Service<Exchange> for NeverReady {
 
 #[tokio::test(start_paused = true)]
 async fn an_exchange_that_is_never_ready_cannot_outlast_the_window() {
-    let (_, sent) = closed(window(NeverReady).oneshot(dispatch(tap())).await);
+    let (_, sent) = closed(&window(NeverReady).oneshot(dispatch(tap())).await);
     assert!(!sent);
 }
 
@@ -148,7 +148,7 @@ async fn an_exchange_that_is_never_ready_cannot_outlast_the_window() {
 async fn windows_follow_the_clock_of_the_budgets() {
     let budgets = Budgets::scaled(0.01);
     let window = WindowLayer::new(budgets).layer(NeverReady);
-    let (length, _) = closed(window.oneshot(dispatch(tap())).await);
+    let (length, _) = closed(&window.oneshot(dispatch(tap())).await);
     assert_eq!(length, budgets.budget(CommandKind::Tap.class()).window);
     assert_eq!(length, Duration::from_millis(900));
 }
