@@ -117,9 +117,13 @@ fn describe(
     control: Option<&str>,
     ports: &BTreeSet<u16>,
 ) -> String {
-    let rows = phones
-        .iter()
-        .map(|phone| [phone.udid().to_string(), phone.name().to_owned()]);
+    let rows = phones.iter().map(|phone| {
+        let port = phone
+            .report()
+            .runner
+            .map_or_else(|| "-".to_owned(), |runner| runner.port.to_string());
+        [phone.udid().to_string(), phone.name().to_owned(), port]
+    });
     let facts = pairs(
         0,
         [
@@ -134,7 +138,7 @@ fn describe(
     let place = places.first().map(String::as_str).unwrap_or_default();
     format!(
         "{}\n{facts}\nConnect a gateway with\n\n  FLEETGATE_USBMUXD__ADDRESS={place} {port}fleetgate serve\n",
-        columns(["UDID", "NAME"], rows)
+        columns(["UDID", "NAME", "RUNNER PORT"], rows)
     )
 }
 

@@ -132,9 +132,9 @@ async fn an_unknown_fate_ends_with_6_and_says_how_to_look_it_up() {
 #[tokio::test]
 async fn a_deadline_that_passes_ends_with_6_and_the_command_goes_on() {
     let bench = Bench::start().await;
-    bench.plant(json!({ "on": "tap", "inject": { "slow": { "by": "5s" } } }));
+    bench.plant(json!({ "on": "tap", "inject": { "slow": { "by": "10s" } } }));
     let said = bench
-        .ask(&[&["--timeout", "100ms"][..], &TAP].concat())
+        .ask(&[&["--timeout", "400ms"][..], &TAP].concat())
         .await;
     assert_eq!(said.code, 6, "{}", said.stderr);
     assert!(
