@@ -27,7 +27,7 @@ async fn status_tells_uptime_state_and_both_counters() {
     assert_eq!(reply.envelope, json!({"ok": true, "data": expected}));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn viewport_is_the_frame_of_the_app() {
     let bench = Bench::new();
     let reply = bench.exchange(app("viewport")).await;
@@ -224,7 +224,7 @@ async fn a_crowded_screen_is_cut_at_1500_nodes_and_says_so() {
     assert_eq!(data["quality"]["reasonCode"], "node_cap");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_screenshot_is_a_png_in_base64() {
     let bench = Bench::new();
     let reply = bench
@@ -286,7 +286,7 @@ async fn shutdown_is_answered_before_the_runner_ends() {
         reply.envelope,
         json!({"ok": true, "data": {"message": "shutting down"}})
     );
-    bench.phone.wait_until(|phone| phone.runner.is_none()).await;
+    bench.until(|phone| phone.runner.is_none()).await;
     assert_eq!(
         crate::wire::read_all(&mut waiting).await,
         b"",

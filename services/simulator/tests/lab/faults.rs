@@ -251,7 +251,7 @@ async fn a_runner_dies_before_or_after_the_effect() {
         bench.exchange_lost(tap("t")).await;
         assert_eq!(bench.effects_of("t"), effects);
         assert_eq!(try_pipe(&bench.lab, 1, PORT_8100).await.unwrap_err(), 3);
-        let report = bench.phone.wait_until(|phone| phone.in_flight == 0).await;
+        let report = bench.until(|phone| phone.in_flight == 0).await;
         assert_eq!(report.runner, None);
     }
 }

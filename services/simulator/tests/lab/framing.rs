@@ -15,7 +15,7 @@ async fn answer_to(bench: &Bench, request: &[u8]) -> (u16, String) {
     (reply.status, reply.code().to_owned())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_the_length_and_the_body_of_a_request_matter() {
     let bench = Bench::new();
     let mut pipe = pipe(&bench.lab, 1).await;
@@ -28,7 +28,7 @@ async fn only_the_length_and_the_body_of_a_request_matter() {
     assert_eq!(read_reply(&mut pipe).await.status, 200);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_header_block_without_a_usable_length_is_a_400() {
     let bench = Bench::new();
     for header in [
@@ -43,7 +43,7 @@ async fn a_header_block_without_a_usable_length_is_a_400() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_declared_length_over_2_mib_is_a_413_before_any_body() {
     let bench = Bench::new();
     let request = b"POST / HTTP/1.1\r\nContent-Length: 2097153\r\n\r\n";
@@ -53,7 +53,7 @@ async fn a_declared_length_over_2_mib_is_a_413_before_any_body() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bytes_over_2_mib_are_a_413_even_without_an_end_of_the_header() {
     let lab = Lab::start(Scenario::fleet(1));
     let pipe = pipe(&lab, 1).await;
@@ -67,7 +67,7 @@ async fn bytes_over_2_mib_are_a_413_even_without_an_end_of_the_header() {
     assert_eq!((reply.status, reply.code()), (413, "INVALID_REQUEST"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_payload_that_cannot_be_decoded_is_a_400() {
     let bench = Bench::new();
     for body in [
@@ -83,7 +83,7 @@ async fn a_payload_that_cannot_be_decoded_is_a_400() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_well_typed_request_that_lacks_something_is_a_500_and_journaled() {
     let bench = Bench::new();
     let reply = bench
@@ -97,7 +97,7 @@ async fn a_well_typed_request_that_lacks_something_is_a_500_and_journaled() {
     assert_eq!(bench.phone.effects(), []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_client_that_closes_before_its_request_is_whole_gets_no_reply() {
     let bench = Bench::new();
     let mut pipe = pipe(&bench.lab, 1).await;

@@ -66,10 +66,7 @@ async fn abandoned_work_drains_and_has_its_effect_all_the_same() {
     assert_eq!(refused.code(), "RUNNER_BUSY");
     assert_eq!(bench.journal("meanwhile").await["errorCode"], "RUNNER_BUSY");
 
-    bench
-        .phone
-        .wait_until(|phone| !phone.effects.is_empty())
-        .await;
+    bench.until(|phone| !phone.effects.is_empty()).await;
     assert_eq!(bench.state().await, "idle");
     assert_eq!(bench.exchange(tap("after")).await.status, 200);
     let counts = ["late", "meanwhile", "after"].map(|id| bench.effects_of(id));
@@ -116,7 +113,7 @@ async fn a_command_within_its_budget_leaves_the_runner_idle() {
     let bench = Bench::new();
     bench.phone.fault(slow(Duration::from_secs(60)));
     let pending = bench.send(&tap("t")).await;
-    bench.phone.wait_until(|phone| phone.in_flight == 1).await;
+    bench.until(|phone| phone.in_flight == 1).await;
     assert_eq!(bench.state().await, "idle");
     drop(pending);
 }
@@ -126,7 +123,7 @@ async fn time_in_the_queue_is_not_time_of_the_budget() {
     let bench = Bench::new();
     bench.phone.fault(slow(Duration::from_secs(60)).times(2));
     let first = bench.send(&tap("t1")).await;
-    bench.phone.wait_until(|phone| phone.in_flight == 1).await;
+    bench.until(|phone| phone.in_flight == 1).await;
     assert_eq!(bench.exchange(tap("t2")).await.status, 200);
     drop(first);
     assert_eq!(bench.phone.max_in_flight(), 2);

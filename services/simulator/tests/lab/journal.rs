@@ -27,15 +27,15 @@ async fn a_command_is_accepted_then_started_then_completed_with_its_envelope() {
         .times(2),
     );
     let first = bench.send(&tap("t1")).await;
-    bench.phone.wait_until(|phone| phone.in_flight == 1).await;
+    bench.until(|phone| phone.in_flight == 1).await;
     let second = bench.send(&tap("t2")).await;
-    bench.phone.wait_until(|phone| phone.in_flight == 2).await;
+    bench.until(|phone| phone.in_flight == 2).await;
     let started = json!({"commandId": "t1", "state": "started", "command": "tap"});
     assert_eq!(bench.journal("t1").await, started);
     assert_eq!(bench.journal("t2").await["state"], "accepted");
     drop((first, second));
 
-    bench.phone.wait_until(|phone| phone.in_flight == 0).await;
+    bench.until(|phone| phone.in_flight == 0).await;
     let entry = bench.journal(" t1 ").await;
     assert_eq!(
         (&entry["state"], &entry["responseOk"]),

@@ -15,9 +15,9 @@ async fn duplicates_of_an_id_in_flight_share_its_reply() {
         by: Duration::from_secs(10),
     });
     let mut first = bench.send(&tap("t")).await;
-    bench.phone.wait_until(|phone| phone.in_flight == 1).await;
+    bench.until(|phone| phone.in_flight == 1).await;
     let mut second = bench.send(&tap(" t ")).await;
-    bench.phone.wait_until(|phone| phone.coalesced == 1).await;
+    bench.until(|phone| phone.coalesced == 1).await;
     let (first, second) = tokio::join!(read_reply(&mut first), read_reply(&mut second));
     assert_eq!(first, second);
     assert_eq!((bench.effects_of("t"), bench.phone.max_in_flight()), (1, 1));
@@ -32,15 +32,9 @@ async fn commands_run_one_by_one_in_the_order_in_which_they_came() {
     let mut pipes = Vec::new();
     for n in 0..20 {
         pipes.push(bench.send(&tap(&format!("t{n}"))).await);
-        bench
-            .phone
-            .wait_until(|phone| phone.in_flight == n + 1)
-            .await;
+        bench.until(|phone| phone.in_flight == n + 1).await;
     }
-    bench
-        .phone
-        .wait_until(|phone| phone.effects.len() == 20)
-        .await;
+    bench.until(|phone| phone.effects.len() == 20).await;
     let effects = bench.phone.effects();
     let order: Vec<_> = effects
         .iter()
@@ -56,12 +50,9 @@ async fn a_command_runs_to_its_end_though_its_client_is_gone() {
         by: Duration::from_secs(10),
     });
     let pipe = bench.send(&tap("t")).await;
-    bench.phone.wait_until(|phone| phone.in_flight == 1).await;
+    bench.until(|phone| phone.in_flight == 1).await;
     drop(pipe);
-    bench
-        .phone
-        .wait_until(|phone| phone.effects.len() == 1)
-        .await;
+    bench.until(|phone| phone.effects.len() == 1).await;
     assert_eq!(bench.journal("t").await["state"], "completed");
 }
 
@@ -72,12 +63,9 @@ async fn a_command_runs_to_its_end_though_the_cable_is_pulled() {
         by: Duration::from_secs(10),
     });
     let _pipe = bench.send(&tap("t")).await;
-    bench.phone.wait_until(|phone| phone.in_flight == 1).await;
+    bench.until(|phone| phone.in_flight == 1).await;
     bench.phone.detach();
-    bench
-        .phone
-        .wait_until(|phone| phone.effects.len() == 1)
-        .await;
+    bench.until(|phone| phone.effects.len() == 1).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,7 +74,7 @@ async fn status_is_answered_past_a_full_queue() {
     bench.phone.fault(Injection::NeverEnds);
     let _stuck = bench.send(&tap("t1")).await;
     let _queued = bench.send(&tap("t2")).await;
-    bench.phone.wait_until(|phone| phone.in_flight == 2).await;
+    bench.until(|phone| phone.in_flight == 2).await;
     assert_eq!(bench.state().await, "idle");
     assert_eq!(bench.journal("t2").await["state"], "accepted");
     assert_eq!(bench.phone.report().in_flight, 2, "status does not count");

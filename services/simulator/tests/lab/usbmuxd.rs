@@ -15,7 +15,7 @@ fn value<'a>(list: &'a str, key: &str) -> &'a str {
     rest.split_once('<').unwrap().0
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_device_list_names_every_transport_of_every_phone() {
     let bench = Bench::of(
         "[[phones]]\nudid = \"00008110-000978540290401E\"\n\
@@ -36,7 +36,7 @@ async fn a_device_list_names_every_transport_of_every_phone() {
     assert_eq!(value(usb, "ConnectionSpeed"), "480000000");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_listener_gets_its_result_first_and_then_what_is_there_and_what_changes() {
     let bench = Bench::new();
     let mut listener = bench.lab.connect();
@@ -69,7 +69,7 @@ async fn a_listener_gets_its_result_first_and_then_what_is_there_and_what_change
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn common_clients_get_what_they_ask_for_on_one_connection() {
     let lab = Lab::start(Scenario::fleet(2));
     let mut stream = lab.connect();
@@ -96,7 +96,7 @@ async fn common_clients_get_what_they_ask_for_on_one_connection() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_program_is_a_listener_for_as_long_as_it_listens() {
     let lab = Lab::start(Scenario::fleet(1));
     let mut listener = lab.connect();
@@ -116,7 +116,7 @@ async fn a_program_is_a_listener_for_as_long_as_it_listens() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn another_version_is_refused_with_result_6() {
     let lab = Lab::start(Scenario::fleet(1));
     let mut stream = lab.connect();
@@ -126,7 +126,7 @@ async fn another_version_is_refused_with_result_6() {
     assert_eq!(result(&receive(&mut stream).await.1), 6);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stream_that_cannot_be_cut_into_packets_is_closed() {
     let lab = Lab::start(Scenario::fleet(1));
     for length in [0_u32, 15, u32::MAX] {
@@ -138,7 +138,7 @@ async fn a_stream_that_cannot_be_cut_into_packets_is_closed() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_connect_takes_the_port_in_network_byte_order() {
     let bench = Bench::new();
     assert_eq!(
@@ -158,7 +158,7 @@ async fn a_connect_takes_the_port_in_network_byte_order() {
     assert_eq!((connects.usb, connects.refused), (3, 2));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bytes_glued_to_a_connect_belong_to_the_pipe() {
     let bench = Bench::new();
     let mut stream = bench.lab.connect();
@@ -169,7 +169,7 @@ async fn bytes_glued_to_a_connect_belong_to_the_pipe() {
     assert_eq!(read_reply(&mut stream).await.data()["state"], "idle");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_network_twin_does_not_lead_to_the_runner() {
     let bench = Bench::of("[[phones]]\nconnection = [\"network\", \"usb\"]\n");
     assert_eq!(try_pipe(&bench.lab, 1, PORT_8100).await.unwrap_err(), 3);
@@ -180,7 +180,7 @@ async fn the_network_twin_does_not_lead_to_the_runner() {
     assert_eq!((connects.network, connects.usb), (1, 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pulling_the_cable_breaks_the_pipe() {
     let bench = Bench::new();
     let mut pipe = pipe(&bench.lab, 1).await;
@@ -188,7 +188,7 @@ async fn pulling_the_cable_breaks_the_pipe() {
     assert_eq!(read_all(&mut pipe).await, b"");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_restart_ends_every_connection_and_may_give_an_id_to_another_phone() {
     let lab = Lab::start(Scenario::fleet(2));
     let (first, second) = (lab.phones().remove(0), lab.phones().remove(1));
@@ -209,7 +209,7 @@ async fn a_restart_ends_every_connection_and_may_give_an_id_to_another_phone() {
     assert_eq!(value(entries[1], "SerialNumber"), first.udid().as_str());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_daemon_that_is_down_has_no_connections() {
     let lab = Lab::start(Scenario::fleet(1));
     lab.stop_usbmuxd();
@@ -223,7 +223,7 @@ async fn a_daemon_that_is_down_has_no_connections() {
     assert!(try_pipe(&lab, 2, PORT_8100).await.is_ok());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stalled_daemon_answers_when_it_is_itself_again() {
     let lab = Lab::start(Scenario::fleet(1));
     lab.stall_usbmuxd(true);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fleetgate_simulator::{Lab, Phone, Scenario};
+use fleetgate_simulator::{Lab, Phone, PhoneReport, Scenario};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
@@ -211,6 +211,14 @@ impl Bench {
     pub(crate) async fn state(&self) -> String {
         let reply = self.exchange(json!({"command": "status"})).await;
         reply.data()["state"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until what can be seen of the phone satisfies `seen`; on a paused
+    /// clock, what never happens fails at once.
+    pub(crate) async fn until(&self, seen: impl FnMut(&PhoneReport) -> bool) -> PhoneReport {
+        let week = Duration::from_secs(7 * 24 * 60 * 60);
+        let waiting = tokio::time::timeout(week, self.phone.wait_until(seen));
+        waiting.await.expect("it never happened")
     }
 
     /// How often the command with this id had its effect.
