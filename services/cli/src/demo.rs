@@ -177,20 +177,26 @@ async fn phones_are_up(client: &Client, expected: usize) -> anyhow::Result<()> {
     }
 }
 
-/// Says how to go on.
+/// Says how to go on, in words that can be pasted.
 fn stay(server: &Server, stand: &Stand) -> anyhow::Result<()> {
     let (alias, address) = (stand.alias(), stand.address());
-    line("\nThe gateway stays up until Ctrl-C. In another terminal:\n")?;
+    let fleetgate = std::env::args()
+        .next()
+        .unwrap_or_else(|| "fleetgate".to_owned());
+    line("\nThe gateway stays up until Ctrl-C. In another terminal:")?;
+    line("")?;
     if !server.is_default() {
         line(&format!("  export FLEETGATE_SERVER={server}"))?;
     }
-    line("  fleetgate devices")?;
-    line(&format!("  fleetgate tree {alias} --app {DEMO_BUNDLE}"))?;
-    line(&format!(
-        "  fleetgate tap {alias} --app {DEMO_BUNDLE} --at-normalized 0.5,0.3"
-    ))?;
-    line(&format!("  fleetgate screenshot {alias} -o screen.png"))?;
-    line("  fleetgate history --since 5m")?;
+    for verb in [
+        "devices",
+        &format!("tree {alias} --app {DEMO_BUNDLE}"),
+        &format!("tap {alias} --app {DEMO_BUNDLE} --at-normalized 0.5,0.3"),
+        &format!("screenshot {alias} -o screen.png"),
+        "history --since 5m",
+    ] {
+        line(&format!("  {fleetgate} {verb}"))?;
+    }
     Ok(line(&format!(
         "\nor, with any other gRPC client:\n\n  grpcurl -plaintext {address} list"
     ))?)
