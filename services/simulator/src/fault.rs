@@ -10,7 +10,7 @@
 //! | stage | where it is | faults |
 //! |---|---|---|
 //! | connect | usbmuxd was asked for a connection | `connect_result`, `drop_connection`, `half_open`, `usbmuxd_restart`, `replug` |
-//! | arrival | the request was read | `reply_lost_before_execution` |
+//! | arrival | the request was read | `reply_lost_before_execution`, `reply_lost_during_execution` |
 //! | gate | the head of the runner's queue | `busy` |
 //! | execution | the command runs | `slow`, `never_ends`, `error`, `echo_text`, `activation_fails`, `recorded_failure`, `suppressed_issue`, `long_message`, `snapshot_failed`, `snapshot_flaky`, `killed` |
 //! | journal | the command has ended | `journal_evicted` |
@@ -78,6 +78,9 @@ pub enum Injection {
     Replug,
     /// The request is read and forgotten: not journaled, not run, no reply.
     ReplyLostBeforeExecution,
+    /// The request is taken into the queue, and the connection closes at once:
+    /// together with `slow`, the journal says `started` for a while.
+    ReplyLostDuringExecution,
     /// `RUNNER_BUSY`, as if abandoned work were draining.
     Busy,
     /// The command takes this much longer; more than its budget, and it is
@@ -172,7 +175,7 @@ impl Injection {
             | Self::HalfOpen
             | Self::UsbmuxdRestart { .. }
             | Self::Replug => Stage::Connect,
-            Self::ReplyLostBeforeExecution => Stage::Arrival,
+            Self::ReplyLostBeforeExecution | Self::ReplyLostDuringExecution => Stage::Arrival,
             Self::Busy => Stage::Gate,
             Self::Slow { .. }
             | Self::NeverEnds
@@ -207,6 +210,7 @@ impl Injection {
             | Self::UsbmuxdRestart { .. }
             | Self::Replug
             | Self::ReplyLostBeforeExecution
+            | Self::ReplyLostDuringExecution
             | Self::Busy
             | Self::Slow { .. }
             | Self::NeverEnds

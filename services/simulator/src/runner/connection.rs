@@ -111,12 +111,16 @@ async fn answer(
     };
     let kind = task.kind();
     phone.note_arrival(kind, id.clone());
-    if phone.take_fault(Stage::Arrival, Some(kind)).is_some() {
+    let fault = phone.take_fault(Stage::Arrival, Some(kind));
+    if fault == Some(Injection::ReplyLostBeforeExecution) {
         return Ok(());
     }
     let Some(pending) = runner.submit(phone, id, task).await else {
         return Ok(());
     };
+    if fault == Some(Injection::ReplyLostDuringExecution) {
+        return Ok(());
+    }
     reply_when_decided(phone, stream, kind, pending).await
 }
 
@@ -200,6 +204,7 @@ async fn spoil(
         | Injection::UsbmuxdRestart { .. }
         | Injection::Replug
         | Injection::ReplyLostBeforeExecution
+        | Injection::ReplyLostDuringExecution
         | Injection::Busy
         | Injection::Slow { .. }
         | Injection::NeverEnds

@@ -93,6 +93,19 @@ async fn a_reply_lost_before_execution_leaves_no_trace() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reply_lost_during_execution_leaves_the_command_running() {
+    let bench = Bench::new();
+    bench.phone.fault(Injection::ReplyLostDuringExecution);
+    bench.phone.fault(Injection::Slow {
+        by: Duration::from_secs(10),
+    });
+    bench.exchange_lost(tap("t")).await;
+    assert_eq!(aftermath(&bench).await, after("started", 0));
+    bench.until(|phone| phone.in_flight == 0).await;
+    assert_eq!(aftermath(&bench).await, after("completed", 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reply_lost_after_execution_is_in_the_journal() {
     let bench = Bench::new();
     bench.phone.fault(Injection::ReplyLostAfterExecution);
