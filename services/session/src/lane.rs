@@ -23,9 +23,10 @@
 //! lane as well and are bounded in number.
 //!
 //! A command that is answered from the queue is answered at once and put on
-//! record beside; that a mutation is not on record proves as much. One that was
-//! never let in is not recorded at all: its caller is told, and a flood must
-//! not become a flood of writes.
+//! record beside, unless as many entries as the queue has places are pending
+//! already; that a mutation is not on record proves as much. One that was never
+//! let in is not recorded at all: its caller is told, and a flood must not
+//! become a flood of writes.
 
 use std::panic::AssertUnwindSafe;
 
@@ -33,7 +34,7 @@ use fleetgate_runner::{CommandId, Effect, Fate, Point};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
@@ -157,8 +158,8 @@ where
                     inbox.close();
                 }
                 () = until(self.queue.next_deadline()) => {}
-                Some(_ended) = self.beside.join_next() => {}
-                Some(_ended) = self.notes.join_next() => {}
+                Some(ended) = self.beside.join_next() => report(ended),
+                Some(ended) = self.notes.join_next() => report(ended),
                 submission = inbox.recv(), if !drained => match submission {
                     Some(Submission { turn, caller }) if closed => {
                         answer(caller.to, Err(unsent(&turn, Failure::Closed)));
@@ -254,7 +255,10 @@ where
     fn expire(&mut self) {
         let Expired { waiting, running } = self.queue.expire(Instant::now());
         for cut in waiting {
-            self.cut(cut, Failure::DeadlineInQueue);
+            // A ledger that is slower than deadlines pass must not pile up
+            // entries that prove no more than their absence.
+            let worth_a_note = self.notes.len() < self.limits.queue_capacity;
+            self.cut(cut, Failure::DeadlineInQueue, worth_a_note);
         }
         for (turn, to) in running {
             answer(to, Err(overdue(&turn)));
@@ -263,16 +267,16 @@ where
 
     fn abandon(&mut self) {
         for cut in self.queue.drain() {
-            self.cut(cut, Failure::Closed);
+            self.cut(cut, Failure::Closed, true);
         }
     }
 
     /// Answers a caller whose command will not be sent for its sake.
-    fn cut(&mut self, cut: Cut<ReplyTo>, failure: Failure) {
+    fn cut(&mut self, cut: Cut<ReplyTo>, failure: Failure, worth_a_note: bool) {
         let Cut { turn, to, last } = cut;
         let turn = turn.begin(Instant::now());
         let failed = unsent(&turn, failure);
-        if last {
+        if last && worth_a_note {
             let recorder = self.recorder.clone();
             let span = turn.span.clone();
             let failed = failed.clone();
@@ -303,6 +307,14 @@ async fn attend(
             answer(to, Err(overdue(&turn)));
             execution.await.ok();
         }
+    }
+}
+
+/// A task that belongs to the lane has ended; its callers, if any, have been
+/// told.
+fn report(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a task beside the lane ended by a panic");
     }
 }
 

@@ -39,6 +39,38 @@ const INBOX: usize = 32;
 ///
 /// `poll_ready` is always ready; a device that is in too much demand answers
 /// [`Failure::LaneFull`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use fleetgate_runner::{Command, CommandId, DeviceCommand, Envelope, Exchange, Fate, Reply};
+/// use fleetgate_session::{Job, Record, Session, SessionConfig};
+/// use tower::{ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // A phone that acknowledges everything, and a ledger that keeps nothing.
+/// let exchange = service_fn(|exchange: Exchange| async move {
+///     exchange.clearance.cleared().await?;
+///     exchange.sent.mark();
+///     Ok(Envelope::from(Ok(Reply::Done("shutting down".to_owned()))))
+/// });
+/// let recorder = service_fn(|_: Record| async { Ok(()) });
+///
+/// let device = "00008110-000978540290401E".parse()?;
+/// let (session, task) = Session::spawn(device, exchange, recorder, SessionConfig::default());
+/// let job = Job {
+///     command_id: CommandId::mint(),
+///     command: Command::Device(DeviceCommand::Shutdown),
+///     deadline: None,
+///     caller: None,
+/// };
+/// let success = session.oneshot(job).await?;
+/// assert_eq!(success.receipt.fate, Fate::Completed);
+/// task.shutdown(Duration::from_secs(1)).await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Session {
     inbox: mpsc::Sender<Submission>,

@@ -1,3 +1,5 @@
+//! Points that depend on the viewport.
+
 use std::time::Duration;
 
 use fleetgate_runner::{AppAction, AppCommand, RunnerCode};

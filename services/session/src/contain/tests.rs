@@ -1,3 +1,5 @@
+//! Ends that are no answers.
+
 use std::future::pending;
 
 use fleetgate_runner::SendError;

@@ -1,3 +1,5 @@
+//! What may be asked for again, and what a caller is told.
+
 use std::sync::Arc;
 
 use fleetgate_runner::{Fate, Point};

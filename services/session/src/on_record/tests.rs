@@ -1,3 +1,5 @@
+//! The order of intent, first byte, fate and reply, and a ledger that fails.
+
 use std::time::Duration;
 
 use fleetgate_runner::{Command, Effect, Fate, Point, SendError};

@@ -1,3 +1,5 @@
+//! The queue's rules one by one, and against a model.
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Every word of the journal, and every way to get none.
+
 use std::sync::Arc;
 
 use fleetgate_runner::CommandKind;

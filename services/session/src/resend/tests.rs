@@ -1,3 +1,5 @@
+//! Which reads are sent again, when, and that no mutation ever is.
+
 use tower::retry::RetryLayer;
 use tower::{Layer, Service, ServiceExt};
 

@@ -1,3 +1,5 @@
+//! What is sent again after `RUNNER_BUSY`, and for how long.
+
 use fleetgate_runner::{Effect, Fate, JournalState, SendError};
 use tower::retry::RetryLayer;
 use tower::{Layer, Service, ServiceExt};

@@ -1,3 +1,5 @@
+//! Every answer's fate and effect, and what must not be told.
+
 use std::sync::Arc;
 
 use fleetgate_runner::{CommandKind, JournalState, Point, Refused, RunnerCode};

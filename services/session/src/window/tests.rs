@@ -1,3 +1,5 @@
+//! How an attempt ends, and what its end proves.
+
 use std::future::{Pending, pending};
 
 use fleetgate_runner::CommandKind;

@@ -129,3 +129,20 @@ async fn a_deadline_that_has_passed_already_is_not_worth_a_turn() {
     assert!(matches!(failed.failure, Failure::DeadlineInQueue));
     rig.assert_quiet().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_ledger_that_is_too_slow_is_not_buried_in_notes() {
+    let mut rig = Rig::with(SessionConfig {
+        queue_capacity: 1,
+        ..SessionConfig::default()
+    });
+    let (_stuck, _reply) = rig.occupy("c-1", tap()).await;
+    rig.ledger.set_open(false);
+    for name in ["c-2", "c-3", "c-4"] {
+        let failed = rig.call(job_within(name, tap(), HALF)).await.unwrap_err();
+        assert!(matches!(failed.failure, Failure::DeadlineInQueue));
+    }
+    rig.ledger.set_open(true);
+    rig.settle().await;
+    assert_eq!(rig.ledger.lines(), ["intent c-1", "note c-2 NotSent"]);
+}
