@@ -73,6 +73,11 @@ impl Client {
     pub(crate) fn rejected(&self, status: &Status, asked: Asked) -> Rejected {
         Rejected::of(status, asked, self.context())
     }
+
+    /// What a call proves whose deadline passed on this side.
+    pub(crate) fn expired(&self, asked: Asked) -> Rejected {
+        self.rejected(&Status::cancelled("the deadline passed"), asked)
+    }
 }
 
 impl Rejected {

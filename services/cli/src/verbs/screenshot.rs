@@ -13,6 +13,7 @@ use clap::Args;
 use fleetgate_proto::v1::capture_screenshot_response::Part;
 use fleetgate_proto::v1::{CaptureScreenshotRequest, ScreenshotHeader};
 use serde::Serialize;
+use tokio::time::timeout;
 
 use crate::client::{Asked, Client, Context, mint};
 use crate::output::{bytes, note, print};
@@ -79,37 +80,34 @@ impl Screenshot {
 
 /// Takes a picture and makes sure that all of it came.
 pub(crate) async fn capture(client: &Client, device: &str) -> anyhow::Result<Picture> {
+    let command_id = mint();
+    let receiving = receive(client, device, &command_id);
     // The channel's own timer covers the first answer only, not the stream.
     match client.context().timeout {
-        Some(timeout) => tokio::time::timeout(timeout, receive(client, device))
-            .await
-            .with_context(|| format!("the picture did not come within {timeout:?}"))?,
-        None => receive(client, device).await,
+        Some(limit) => match timeout(limit, receiving).await {
+            Ok(received) => received,
+            Err(_) => Err(client.expired(Asked::read(&command_id)).into()),
+        },
+        None => receiving.await,
     }
 }
 
-async fn receive(client: &Client, device: &str) -> anyhow::Result<Picture> {
-    let command_id = mint();
+async fn receive(client: &Client, device: &str, command_id: &str) -> anyhow::Result<Picture> {
     let request = CaptureScreenshotRequest {
         device: device.to_owned(),
-        command_id: Some(command_id.clone()),
+        command_id: Some(command_id.to_owned()),
         lease: None,
     };
+    let rejected = |status| client.rejected(&status, Asked::read(command_id));
     let reply = client
         .automation()
         .capture_screenshot(client.request(request))
         .await;
-    let mut parts = reply
-        .map_err(|status| client.rejected(&status, Asked::read(&command_id)))?
-        .into_inner();
+    let mut parts = reply.map_err(rejected)?.into_inner();
 
     let mut header = None;
     let mut png = Vec::new();
-    while let Some(message) = parts
-        .message()
-        .await
-        .map_err(|status| client.rejected(&status, Asked::read(&command_id)))?
-    {
+    while let Some(message) = parts.message().await.map_err(rejected)? {
         match message.part {
             Some(Part::Header(first)) => header = Some(first),
             Some(Part::Chunk(chunk)) => png.extend_from_slice(&chunk),

@@ -176,3 +176,21 @@ async fn a_picture_that_fails_leaves_the_old_file_alone() {
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
     bench.end().await;
 }
+
+#[tokio::test]
+async fn a_read_whose_deadline_passes_ends_with_4_for_it_can_be_asked_again() {
+    let bench = Bench::start().await;
+    bench.plant(json!({ "on": "screenshot", "inject": { "slow": { "by": "10s" } } }));
+    let said = bench
+        .ask(&["--timeout", "200ms", "screenshot", DEVICE, "-o", "-"])
+        .await;
+    assert_eq!(said.code, 4, "{}", said.stderr);
+    assert!(
+        said.stderr.contains("code:    DEADLINE_EXCEEDED"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(look_up(&said)[2..4], ["command", "show"]);
+    assert_eq!(said.stdout, b"");
+    bench.end().await;
+}
