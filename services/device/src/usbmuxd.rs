@@ -280,10 +280,10 @@ fn verdict(error: MuxError, port: u16) -> SendError {
             ResultCode::ConnectionRefused | ResultCode::ConnectionTimedOut => {
                 return SendError::NotListening { port };
             }
-            ResultCode::Ok
-            | ResultCode::BadCommand
-            | ResultCode::BadVersion
-            | ResultCode::Other(_) => {}
+            ResultCode::BadCommand | ResultCode::BadVersion => {
+                return SendError::Misunderstood(Arc::new(error));
+            }
+            ResultCode::Ok | ResultCode::Other(_) => {}
         }
     }
     error.into()

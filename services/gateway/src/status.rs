@@ -10,7 +10,7 @@
 //! | a request that cannot be used | INVALID_ARGUMENT + BadRequest |
 //! | unknown device or command | NOT_FOUND |
 //! | the app, the focus or the phone is not fit for it; no runner port known | FAILED_PRECONDITION |
-//! | the runner refuses our request as such; a crash | INTERNAL |
+//! | the runner or usbmuxd refuses our request as such; a crash | INTERNAL |
 //! | provably not sent, or declined as busy or wedged | UNAVAILABLE + RetryInfo |
 //! | the device's queue is full | RESOURCE_EXHAUSTED + RetryInfo |
 //! | a reply larger than is sent | RESOURCE_EXHAUSTED |
@@ -101,10 +101,11 @@ fn unsent_code(error: &SendError) -> Code {
         | SendError::Refused(_)
         | SendError::WindowClosed { .. } => Code::Unavailable,
         SendError::RequestTooLarge { .. } => Code::InvalidArgument,
-        // None of these can happen to what was not sent.
-        SendError::Broken(_) | SendError::ReplyTooLarge { .. } | SendError::InvalidReply(_) => {
-            Code::Internal
-        }
+        // Our own fault; the others cannot happen to what was not sent.
+        SendError::Misunderstood(_)
+        | SendError::Broken(_)
+        | SendError::ReplyTooLarge { .. }
+        | SendError::InvalidReply(_) => Code::Internal,
     }
 }
 

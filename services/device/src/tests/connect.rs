@@ -16,7 +16,7 @@ use crate::{Dialer, MuxError, Usbmuxd, UsbmuxdConfig};
 
 /// The cause of a failure to connect.
 fn cause(error: &SendError) -> &MuxError {
-    let SendError::Connect(cause) = error else {
+    let (SendError::Connect(cause) | SendError::Misunderstood(cause)) = error else {
         panic!("{error:?}")
     };
     cause.downcast_ref().unwrap()
@@ -32,6 +32,8 @@ async fn every_result_of_a_connect_means_what_the_protocol_says() {
         });
         let error = outcome.unwrap_err();
         assert_eq!(error.disposition(), Disposition::NotExecuted);
+        let misunderstood = matches!(error, SendError::Misunderstood(_));
+        assert_eq!(misunderstood, matches!(number, 1 | 6), "{error:?}");
         match number {
             3 | 4 => assert!(
                 matches!(error, SendError::NotListening { port: 8100 }),

@@ -233,6 +233,8 @@ fn what_was_not_sent_is_unavailable_and_may_be_sent_again() {
         "LEDGER_UNAVAILABLE",
         false,
     );
+    let misunderstood = Failure::NotSent(SendError::Misunderstood(cause()));
+    assert_row(unsent(misunderstood), Code::Internal, "MUX_REFUSED", false);
     let large = Failure::NotSent(SendError::RequestTooLarge { bytes: 2, limit: 1 });
     assert_row(
         unsent(large),
