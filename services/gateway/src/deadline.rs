@@ -55,6 +55,8 @@ impl Deadline {
         work: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
         match self.0 {
+            // A timer may take a millisecond to notice.
+            Some(_) if self.has_passed() => Err(status::deadline_exceeded()),
             Some(deadline) => timeout_at(deadline, work)
                 .await
                 .unwrap_or_else(|_| Err(status::deadline_exceeded())),
@@ -225,6 +227,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(status.code(), Code::DeadlineExceeded);
         assert!(deadline.has_passed());
+        assert!(deadline.bound(async { Ok(()) }).await.is_err(), "too late");
     }
 
     #[tokio::test]
