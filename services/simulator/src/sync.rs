@@ -36,11 +36,13 @@ mod tests {
     #[tokio::test]
     async fn what_is_stopped_takes_not_one_more_step() {
         let stop = CancellationToken::new();
-        let work = async {
-            stop.cancel();
+        let (go, gone) = tokio::sync::oneshot::channel();
+        let stopping = async {
             tokio::task::yield_now().await;
-            panic!("one more step");
+            stop.cancel();
+            go.send("one more step").unwrap();
         };
-        assert_eq!(until_stopped::<()>(&stop, work).await, None);
+        let (step, ()) = tokio::join!(until_stopped(&stop, gone), stopping);
+        assert_eq!(step, None);
     }
 }
