@@ -75,6 +75,8 @@ async fn conclude(ledger: &Ledger, conclusion: Conclusion) -> Result<(), LedgerE
         receipt,
         reason,
         message,
+        reply: _,
+        failure: _,
     } = conclusion;
     let command_id = receipt.command_id.clone();
     let outcome = outcome(receipt, reason, message);

@@ -8,8 +8,9 @@
 //! A recorder stores its length.
 
 use fleetgate_runner::send::Cause;
-use fleetgate_runner::{BundleId, Command, CommandId, CommandKind, Point, Udid};
+use fleetgate_runner::{BundleId, Command, CommandId, CommandKind, Point, Reply, Udid};
 
+use crate::failure::Failure;
 use crate::job::Receipt;
 
 /// One entry.
@@ -54,6 +55,11 @@ pub struct Conclusion {
     pub reason: Option<String>,
     /// Why it failed, in words, without any text that it typed.
     pub message: Option<String>,
+    /// The reply to a mutation, for whoever asks for the same again. That to a
+    /// read can be large, and a read can be done again.
+    pub reply: Option<Reply>,
+    /// The failure itself.
+    pub failure: Option<Failure>,
 }
 
 /// What was asked, as far as it is known.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleetgate_runner::{Command, Udid};
+use fleetgate_runner::{Command, Reply, Udid};
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt};
@@ -41,7 +41,7 @@ pub(crate) struct Ended<'a> {
     subject: Subject,
     caller: Option<&'a str>,
     receipt: &'a Receipt,
-    failure: Option<&'a Failure>,
+    outcome: Result<Option<&'a Reply>, &'a Failure>,
 }
 
 impl<'a> Ended<'a> {
@@ -53,11 +53,11 @@ impl<'a> Ended<'a> {
     ) -> Self {
         let subject = Subject::Resolved(command);
         match outcome {
-            Ok(Success { receipt, .. }) => Self {
+            Ok(Success { receipt, reply }) => Self {
+                outcome: Ok(receipt.kind.is_mutation().then_some(reply)),
                 subject,
                 caller,
                 receipt,
-                failure: None,
             },
             Err(failed) => Self::failed(subject, caller, failed),
         }
@@ -69,7 +69,7 @@ impl<'a> Ended<'a> {
             subject,
             caller,
             receipt: &failed.receipt,
-            failure: Some(&failed.failure),
+            outcome: Err(&failed.failure),
         }
     }
 }
@@ -158,8 +158,12 @@ where
             subject,
             caller,
             receipt,
-            failure,
+            outcome,
         } = ended;
+        let (reply, failure) = match outcome {
+            Ok(reply) => (reply, None),
+            Err(failure) => (None, Some(failure)),
+        };
         Conclusion {
             device: self.device.clone(),
             intended,
@@ -167,6 +171,8 @@ where
             receipt: receipt.clone(),
             reason: failure.map(|failure| failure.reason().to_owned()),
             message: failure.map(|failure| subject.redact(failure.to_string())),
+            reply: reply.cloned(),
+            failure: failure.cloned(),
             subject,
         }
     }
