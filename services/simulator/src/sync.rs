@@ -37,12 +37,13 @@ mod tests {
     async fn what_is_stopped_takes_not_one_more_step() {
         let stop = CancellationToken::new();
         let (go, gone) = tokio::sync::oneshot::channel();
-        let stopping = async {
+        // At the next step of the work, it is both ready and stopped.
+        let meanwhile = async {
             tokio::task::yield_now().await;
             stop.cancel();
             go.send("one more step").unwrap();
         };
-        let (step, ()) = tokio::join!(until_stopped(&stop, gone), stopping);
-        assert_eq!(step, None);
+        let (outcome, ()) = tokio::join!(until_stopped(&stop, gone), meanwhile);
+        assert_eq!(outcome, None);
     }
 }
