@@ -4,15 +4,19 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use fleetgate_ledger::{Ledger, LedgerError, NewFate, NewIntent, NewRecord, Outcome};
+use fleetgate_ledger::{
+    KeptReply, Ledger, LedgerError, NewFate, NewIntent, NewRecord, Outcome,
+};
+use fleetgate_runner::CommandId;
 use fleetgate_session::{
     Conclusion, Intent, Receipt, Record, RecordError, RecordErrorKind, Subject,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Map;
+use serde_json::{Map, Value};
 use tower::Service;
 
+use crate::kept::Kept;
 use crate::pending::Pending;
 
 /// The most of a text that is kept of what a runner says, in bytes.
@@ -46,10 +50,11 @@ impl Service<Record> for Recorder {
             match record {
                 Record::Intent(intent) => {
                     let command_id = intent.command_id.clone();
-                    let intended = ledger.intend(intended(intent)).await;
-                    // With a refusal of another kind the session still ends the
-                    // command by a conclusion.
-                    if matches!(intended, Ok(()) | Err(LedgerError::Duplicate { .. })) {
+                    let asked = asked(&pending, &command_id);
+                    let intended = ledger.intend(intended(intent, asked)).await;
+                    // Otherwise the session still ends the command by a
+                    // conclusion.
+                    if matches!(intended, Err(LedgerError::Duplicate { .. })) {
                         pending.forget(&command_id);
                     }
                     intended.map_err(refused)?;
@@ -57,7 +62,7 @@ impl Service<Record> for Recorder {
                 Record::Concluded(conclusion) => {
                     // Also if the session's patience ends before the ledger does.
                     let _ended = pending.ending(&conclusion.receipt.command_id);
-                    conclude(&ledger, conclusion).await.map_err(refused)?;
+                    conclude(&ledger, *conclusion).await.map_err(refused)?;
                 }
             }
             Ok(())
@@ -66,7 +71,26 @@ impl Service<Record> for Recorder {
     }
 }
 
-async fn conclude(ledger: &Ledger, conclusion: Conclusion) -> Result<(), LedgerError> {
+/// What the caller asked for, in its own form: a session knows only what it
+/// sends. Nothing is noted any more of a read whose caller has left, and a read
+/// has no such fields.
+fn asked(pending: &Pending, command_id: &CommandId) -> Map<String, Value> {
+    pending
+        .get(command_id)
+        .map(|note| note.asked)
+        .unwrap_or_default()
+}
+
+async fn conclude(
+    ledger: &Ledger,
+    conclusion: Conclusion,
+    asked: Map<String, Value>,
+) -> Result<(), LedgerError> {
+    let reply = Kept::of(&conclusion).and_then(|kept| kept.text());
+    let hint = conclusion
+        .failure
+        .as_ref()
+        .and_then(|failure| failure.hint().map(ToOwned::to_owned));
     let Conclusion {
         device,
         intended,
@@ -79,7 +103,11 @@ async fn conclude(ledger: &Ledger, conclusion: Conclusion) -> Result<(), LedgerE
         failure: _,
     } = conclusion;
     let command_id = receipt.command_id.clone();
-    let outcome = outcome(receipt, reason, message);
+    let outcome = Outcome {
+        hint: hint.map(shortened),
+        reply: reply.map(KeptReply::of),
+        ..outcome(receipt, reason, message)
+    };
     if intended {
         return ledger
             .conclude(NewFate {
@@ -97,12 +125,13 @@ async fn conclude(ledger: &Ledger, conclusion: Conclusion) -> Result<(), LedgerE
             Subject::Resolved(command) => command.recorded(),
             Subject::Unresolved(_) => Map::new(),
         },
+        asked,
         caller,
     };
     ledger.record(NewRecord { command, outcome }).await
 }
 
-fn intended(intent: Intent) -> NewIntent {
+fn intended(intent: Intent, asked: Map<String, Value>) -> NewIntent {
     let Intent {
         device,
         command_id,
@@ -115,6 +144,7 @@ fn intended(intent: Intent) -> NewIntent {
         kind: command.kind(),
         app_bundle_id: command.bundle_id().cloned(),
         parameters: command.recorded(),
+        asked,
         caller,
     }
 }
@@ -131,6 +161,8 @@ fn outcome(receipt: Receipt, reason: Option<String>, message: Option<String>) ->
         recovered: receipt.recovered,
         queue_wait: receipt.queue_wait,
         device_time: receipt.device_time,
+        hint: None,
+        reply: None,
     }
 }
 

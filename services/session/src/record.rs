@@ -19,7 +19,7 @@ pub enum Record {
     /// A mutation is about to be sent.
     Intent(Intent),
     /// A command has ended.
-    Concluded(Conclusion),
+    Concluded(Box<Conclusion>),
 }
 
 /// A mutation that is about to be sent. Its first byte waits for the entry to

@@ -102,7 +102,7 @@ where
     /// long as patience lasts.
     pub(crate) async fn conclude(self, ended: Ended<'_>) -> Result<(), RecordError> {
         let until = Instant::now() + self.patience;
-        let record = Record::Concluded(self.conclusion(ended, true));
+        let record = Record::Concluded(Box::new(self.conclusion(ended, true)));
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -122,7 +122,7 @@ where
     /// Tries once to end an intent that may be on record although the recorder
     /// did not say so.
     pub(crate) async fn conclude_doubtful(self, ended: Ended<'_>) {
-        let record = Record::Concluded(self.conclusion(ended, true));
+        let record = Record::Concluded(Box::new(self.conclusion(ended, true)));
         if let Err(error) = self.enter(record, self.patience).await {
             tracing::debug!(%error, "an unconfirmed intent is left without a fate");
         }
@@ -131,7 +131,7 @@ where
     /// Puts a read, or a mutation that was never sent, on record. Its outcome
     /// does not depend on that, so a failure is only logged.
     pub(crate) async fn note(self, ended: Ended<'_>) {
-        let record = Record::Concluded(self.conclusion(ended, false));
+        let record = Record::Concluded(Box::new(self.conclusion(ended, false)));
         if let Err(error) = self.enter(record, self.patience).await {
             tracing::warn!(%error, "a command is not on record");
         }

@@ -252,15 +252,15 @@ impl Ledger {
         self.0.open.send_replace(open);
     }
 
-    /// Every entry as `intent ID` or `fate ID FATE`; `read` or `note` if there
-    /// was no intent.
+    /// Every entry as `intent ID` or `fate ID FATE`; `note` instead of `fate` if
+    /// there was no intent.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |record: &Record| match record {
             Record::Intent(intent) => format!("intent {}", intent.command_id),
             Record::Concluded(conclusion) => {
                 let Conclusion {
                     intended, receipt, ..
-                } = conclusion;
+                } = &**conclusion;
                 let word = if *intended { "fate" } else { "note" };
                 format!("{word} {} {:?}", receipt.command_id, receipt.fate)
             }
@@ -273,7 +273,7 @@ impl Ledger {
         let entries = self.0.entries.lock().unwrap();
         let conclusions = entries.iter().rev().filter_map(|record| match record {
             Record::Intent(_) => None,
-            Record::Concluded(conclusion) => Some(conclusion.clone()),
+            Record::Concluded(conclusion) => Some(Conclusion::clone(conclusion)),
         });
         conclusions.take(1).next().expect("a conclusion")
     }

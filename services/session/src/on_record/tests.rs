@@ -216,6 +216,15 @@ async fn a_read_is_served_without_being_on_record() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_reply_to_a_mutation_is_on_record_and_that_to_a_read_is_not() {
+    for (command, kept) in [(tap(), true), (screenshot(), false)] {
+        let ledger = Ledger::new();
+        let reply = end(&ledger, command, Ok(completed())).await.unwrap().reply;
+        assert_eq!(ledger.conclusion().reply, kept.then_some(reply));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unknown_fate_is_on_record_with_its_reason() {
     let ledger = Ledger::new();
     let lost = Err(Unanswered::Unknown {
@@ -227,6 +236,10 @@ async fn an_unknown_fate_is_on_record_with_its_reason() {
     let conclusion = ledger.conclusion();
     assert_eq!(conclusion.reason.as_deref(), Some("FATE_UNKNOWN"));
     assert!(conclusion.message.unwrap().contains("connection"));
+    assert!(matches!(
+        conclusion.failure,
+        Some(Failure::Unknown { journal: None, .. })
+    ));
 }
 
 #[tokio::test(start_paused = true)]

@@ -220,3 +220,23 @@ fn other_replies_are_left_as_they_are() {
     );
     assert_eq!(outcome.unwrap().reply, reply);
 }
+
+#[test]
+fn an_app_that_came_to_the_front_for_the_viewport_is_reported_with_every_outcome() {
+    let fronted = Turn {
+        fronted: true,
+        ..turn("c-1", tap())
+    };
+    let answers = [
+        Ok(Answer::Replied(done())),
+        Ok(Answer::Recovered(verdict(RunnerCode::CommandFailed))),
+        Ok(Answer::ResultLost),
+        Err(Unanswered::Send(SendError::NotAttached)),
+        Err(Unanswered::Abandoned),
+    ];
+    for answer in answers {
+        let outcome = settle(&fronted, answer, TIME);
+        let (Ok(Success { receipt, .. }) | Err(Failed { receipt, .. })) = outcome;
+        assert!(receipt.reactivated);
+    }
+}

@@ -107,7 +107,10 @@ async fn a_viewport_and_the_tap_that_needs_it_share_a_turn() {
     let next = rig.call(job("c-2", tap()));
     let (read, reply) = rig.sent_kind(CommandKind::Viewport).await;
     let minted = read.request.command_id.unwrap();
-    reply.send_response(envelope(Ok(Reply::Viewport(frame()))));
+    reply.send_response(Envelope {
+        reactivated: true,
+        ..envelope(Ok(Reply::Viewport(frame())))
+    });
     let (tap, reply) = rig.sent_kind(CommandKind::Tap).await;
     assert_eq!(
         tap.request.command_id,
@@ -123,8 +126,10 @@ async fn a_viewport_and_the_tap_that_needs_it_share_a_turn() {
     };
     assert_eq!((at.x, at.y), (200.0, 400.0));
     reply.send_response(done());
+    assert!(aimed.await.unwrap().receipt.reactivated);
+    assert!(rig.ledger.conclusion().receipt.reactivated);
     rig.sent("c-2").await.send_response(done());
-    assert!(aimed.await.is_ok() && next.await.is_ok());
+    assert!(!next.await.unwrap().receipt.reactivated);
     let note = format!("note {minted} Completed");
     assert_eq!(
         rig.ledger.lines()[..3],
