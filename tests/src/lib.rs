@@ -39,6 +39,7 @@ pub mod plain;
 pub mod reach;
 pub mod screen;
 pub mod stranger;
+pub mod verdict;
 
 /// The bundle id of the app that every simulated phone has in front.
 pub const APP: &str = fleetgate_simulator::ui::DEMO_BUNDLE;

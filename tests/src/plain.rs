@@ -53,19 +53,50 @@ pub fn kind(kind: CommandKind) -> pb::CommandKind {
     pb::CommandKind::from_str_name(&format!("COMMAND_KIND_{name}")).expect("a kind of the API")
 }
 
-/// Sends a plain command of this kind and gives its receipt. The two kinds of
-/// status have no id of the caller's.
-#[expect(clippy::too_many_lines, reason = "one arm for each command")]
+/// The fields that the requests share. The two kinds of status have no id of
+/// their own, and no lease; what names no app has no use for one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    /// The phone, as the caller spells it.
+    pub device: String,
+    /// The command's id.
+    pub command_id: Option<String>,
+    /// The lease.
+    pub lease: Option<pb::LeaseRef>,
+    /// The app.
+    pub app_bundle_id: String,
+}
+
+/// Sends a plain command of this kind and gives its receipt.
 pub async fn send(
     rig: &Rig,
     device: &str,
     kind: CommandKind,
     command_id: &str,
 ) -> Result<pb::CommandReceipt, Status> {
-    let (mut client, device) = (rig.automation(), device.to_owned());
-    let (app_bundle_id, lease) = (APP.to_owned(), None);
-    let looked_up = command_id.to_owned();
-    let command_id = Some(command_id.to_owned());
+    let head = Head {
+        device: device.to_owned(),
+        command_id: Some(command_id.to_owned()),
+        lease: None,
+        app_bundle_id: APP.to_owned(),
+    };
+    send_as(rig, kind, head).await
+}
+
+/// The same with a say in what the requests share.
+#[expect(clippy::too_many_lines, reason = "one arm for each command")]
+pub async fn send_as(
+    rig: &Rig,
+    kind: CommandKind,
+    head: Head,
+) -> Result<pb::CommandReceipt, Status> {
+    let mut client = rig.automation();
+    let Head {
+        device,
+        command_id,
+        lease,
+        app_bundle_id,
+    } = head;
     let receipt = match kind {
         CommandKind::Viewport => {
             let request = pb::GetViewportRequest {
@@ -193,7 +224,7 @@ pub async fn send(
                 .receipt
         }
         CommandKind::CommandStatus => {
-            let command_id = looked_up;
+            let command_id = command_id.unwrap_or_default();
             let request = pb::GetRunnerCommandStatusRequest { device, command_id };
             client
                 .get_runner_command_status(request)

@@ -4,7 +4,15 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
 mod buttons;
+mod conditions;
+mod echoes;
 mod gestures;
 mod keyboard;
+mod limits;
+mod naming;
 mod reads;
+mod receipts;
+mod refusals;
 mod screenshots;
+mod validation;
+mod verdicts;
