@@ -17,11 +17,36 @@ pub struct LedgerConfig {
     pub patience: Duration,
     /// How many reads may run at once.
     pub readers: NonZeroU32,
+    /// What is removed again.
+    pub retention: RetentionConfig,
+}
+
+/// What is removed again, and when. An open intent never is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetentionConfig {
+    /// Events that were recorded longer ago than this are removed.
+    pub max_age: Option<Duration>,
+    /// While the pages in use exceed this, the oldest events are removed. The
+    /// file itself follows.
+    pub max_bytes: Option<u64>,
+    /// How often there is a look.
+    pub interval: Duration,
+}
+
+impl Default for RetentionConfig {
+    /// Nothing is removed.
+    fn default() -> Self {
+        Self {
+            max_age: None,
+            max_bytes: None,
+            interval: Duration::from_mins(1),
+        }
+    }
 }
 
 impl LedgerConfig {
     /// The defaults: full synchronisation, five seconds of patience, four
-    /// readers.
+    /// readers, and everything kept.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         const READERS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
         Self {
@@ -29,6 +54,7 @@ impl LedgerConfig {
             synchronous: Synchronous::default(),
             patience: Duration::from_secs(5),
             readers: READERS,
+            retention: RetentionConfig::default(),
         }
     }
 }

@@ -8,6 +8,9 @@ use std::time::{Duration, SystemTime};
 use fleetgate_runner::{BundleId, CommandId, CommandKind, Effect, Fate, Udid};
 use serde_json::{Map, Value};
 
+/// The longest reply that is kept, in bytes.
+pub const MAX_KEPT_REPLY: usize = 16 * 1024;
+
 /// A command that is about to be sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewIntent {
@@ -21,6 +24,9 @@ pub struct NewIntent {
     pub app_bundle_id: Option<BundleId>,
     /// Its parameters as `Command::recorded` gives them: without typed text.
     pub parameters: Map<String, Value>,
+    /// What the caller asked for, in the caller's form and without typed text:
+    /// what a repetition is compared with.
+    pub asked: Map<String, Value>,
     /// Who asked for it.
     pub caller: Option<String>,
 }
@@ -38,6 +44,8 @@ pub struct Outcome {
     pub message: Option<String>,
     /// The runner's warning.
     pub warning: Option<String>,
+    /// What the caller was told to do about it.
+    pub hint: Option<String>,
     /// Whether the runner brought the app to the front first.
     pub reactivated: bool,
     /// How many times the command was offered to the runner.
@@ -48,6 +56,41 @@ pub struct Outcome {
     pub queue_wait: Duration,
     /// From the head of the queue to the verdict. Kept in microseconds.
     pub device_time: Duration,
+    /// The reply, of a mutation only. Its text means nothing to the ledger.
+    pub reply: Option<KeptReply>,
+}
+
+/// A reply, as far as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptReply {
+    pub(crate) bytes: i64,
+    pub(crate) text: Option<String>,
+}
+
+impl KeptReply {
+    /// Keeps `text`, or only how long it is if it exceeds [`MAX_KEPT_REPLY`].
+    pub fn of(text: String) -> Self {
+        Self {
+            bytes: i64::try_from(text.len()).unwrap_or(i64::MAX),
+            text: Some(text).filter(|text| text.len() <= MAX_KEPT_REPLY),
+        }
+    }
+
+    /// The whole of it; `None` if it was too long to be kept, and in a page of
+    /// commands, which holds none.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// How long it was.
+    pub fn bytes(&self) -> u64 {
+        u64::try_from(self.bytes).unwrap_or_default()
+    }
+
+    /// Whether it was too long to be kept.
+    pub fn too_long(&self) -> bool {
+        self.bytes() > MAX_KEPT_REPLY as u64
+    }
 }
 
 /// The fate of a command that was intended.
@@ -69,6 +112,32 @@ pub struct NewRecord {
     pub outcome: Outcome,
 }
 
+/// What was learnt later of a command whose fate was open or UNKNOWN.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewResolution {
+    /// The command.
+    pub command_id: CommandId,
+    /// What became of it, as far as is known now.
+    pub outcome: Outcome,
+    /// How that was learnt.
+    pub why: String,
+    /// Whether nothing more can be learnt: an UNKNOWN for good.
+    pub is_final: bool,
+}
+
+/// What was done to the ledger or the gateway rather than to a phone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewOperation {
+    /// Who did it.
+    pub who: String,
+    /// What it was.
+    pub what: String,
+    /// What it was done to.
+    pub target: Option<String>,
+    /// Whatever else is to be known of it: without typed text.
+    pub detail: Map<String, Value>,
+}
+
 /// One thing to write, and when it was handed in.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -81,38 +150,32 @@ pub(crate) enum Change {
     Intend(NewIntent),
     Conclude(NewFate),
     Record(NewRecord),
+    Resolve(NewResolution),
+    Operate(NewOperation),
 }
 
-impl Entry {
-    pub(crate) fn command_id(&self) -> &CommandId {
-        match &self.change {
-            Change::Intend(intent) => &intent.command_id,
-            Change::Conclude(fate) => &fate.command_id,
-            Change::Record(record) => &record.command.command_id,
+impl Change {
+    /// The command that it is about.
+    pub(crate) fn command_id(&self) -> Option<&CommandId> {
+        match self {
+            Self::Intend(intent) => Some(&intent.command_id),
+            Self::Conclude(fate) => Some(&fate.command_id),
+            Self::Record(record) => Some(&record.command.command_id),
+            Self::Resolve(resolution) => Some(&resolution.command_id),
+            Self::Operate(_) => None,
         }
     }
 
-    /// The command that it brings into the ledger.
-    pub(crate) fn command(&self) -> Option<&NewIntent> {
-        match &self.change {
-            Change::Intend(intent) => Some(intent),
-            Change::Conclude(_) => None,
-            Change::Record(record) => Some(&record.command),
-        }
-    }
-
-    /// The fate that it brings into the ledger.
-    pub(crate) fn outcome(&self) -> Option<&Outcome> {
-        match &self.change {
-            Change::Intend(_) => None,
-            Change::Conclude(fate) => Some(&fate.outcome),
-            Change::Record(record) => Some(&record.outcome),
-        }
-    }
-
-    /// True if its parameters hold what was typed.
-    pub(crate) fn holds_text(&self) -> bool {
-        self.command()
-            .is_some_and(|command| command.parameters.contains_key("text"))
+    /// The command that it brings into the ledger if that holds typed text.
+    pub(crate) fn unredacted(&self) -> Option<&CommandId> {
+        let command = match self {
+            Self::Intend(intent) => intent,
+            Self::Record(record) => &record.command,
+            Self::Conclude(_) | Self::Resolve(_) | Self::Operate(_) => return None,
+        };
+        let holds_text = [&command.parameters, &command.asked]
+            .iter()
+            .any(|fields| fields.contains_key("text"));
+        holds_text.then_some(&command.command_id)
     }
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use fleetgate_runner::CommandId;
 
+use crate::tail::Cursor;
+
 /// Whatever a failure was caused by.
 pub type Cause = Arc<dyn Error + Send + Sync>;
 
@@ -79,6 +81,22 @@ pub enum LedgerError {
         #[source]
         source: Cause,
     },
+    /// An older gateway wrote it, and reading alone cannot bring it up to date.
+    #[error("the ledger {path:?} has schema {found}, and only a gateway can bring it up to {known}")]
+    OlderSchema {
+        /// The ledger.
+        path: PathBuf,
+        /// The schema's version in the file.
+        found: i64,
+        /// The one that is needed.
+        known: i64,
+    },
+    /// The chain of its events lost its beginning or its end altogether.
+    #[error("the ledger {path:?} lost the chain of its events; it was kept as it is: restore a copy")]
+    BrokenChain {
+        /// The ledger.
+        path: PathBuf,
+    },
     /// The schema could not be brought up to date.
     #[error("cannot bring the schema of the ledger {path:?} up to date")]
     Schema {
@@ -102,7 +120,8 @@ pub enum LedgerError {
         /// The id.
         command_id: CommandId,
     },
-    /// The command has a fate. Nothing was written.
+    /// The command has a fate, and not one that may be corrected. Nothing was
+    /// written.
     #[error("the command {command_id} is concluded")]
     AlreadyConcluded {
         /// The id.
@@ -166,10 +185,23 @@ pub enum LedgerError {
     /// A page token of a query with other filters.
     #[error("the page token belongs to a query with other filters")]
     PageTokenMismatch,
+    /// Not a cursor.
+    #[error("not a cursor")]
+    InvalidCursor,
+    /// A cursor that this ledger never gave out: it is of another ledger, or
+    /// this one was put back to an older state.
+    #[error("the cursor is not one of this ledger")]
+    ForeignCursor,
+    /// Events after the cursor were removed by retention.
+    #[error("the events after the cursor were removed; those that are left begin after {resume}")]
+    CursorGap {
+        /// Where to go on, having missed what was removed.
+        resume: Cursor,
+    },
     /// A row holds what this version cannot read.
     #[error("cannot read the ledger's row {seq}")]
     UnreadableRow {
-        /// The row of `commands`.
+        /// The row of `commands`, or of `chain` if it belongs to no command.
         seq: i64,
         /// Why.
         #[source]

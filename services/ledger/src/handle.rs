@@ -4,21 +4,25 @@ use std::path::{Path, absolute};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use fleetgate_runner::CommandId;
+use fleetgate_runner::{CommandId, Udid};
 use sqlx::SqlitePool;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
+use crate::canonical::Head;
 use crate::config::LedgerConfig;
-use crate::entry::{Change, Entry, NewFate, NewIntent, NewRecord};
+use crate::entry::{Change, Entry, NewFate, NewIntent, NewOperation, NewRecord, NewResolution};
 use crate::error::{LedgerError, classify};
+use crate::history;
 use crate::open::{self, Opened};
 use crate::query::{self, CommandPage, CommandQuery};
-use crate::row::CommandRow;
+use crate::row::{CommandRow, Conclusion};
 use crate::stats::{Counters, LedgerStats};
+use crate::tail::{self, Cursor, TailPage};
+use crate::verify::{VerifyReport, verify};
 use crate::writer::{Ticket, Writer};
 
 /// Entries that may wait for the writer; who comes later waits for room.
@@ -40,6 +44,7 @@ struct Shared {
     patience: Duration,
     readers: SqlitePool,
     counters: Arc<Counters>,
+    head: watch::Receiver<u64>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -63,14 +68,17 @@ impl Ledger {
             connection,
             options,
             readers,
+            head,
         } = open::open(&path, &config).await?;
 
         let (tickets, waiting) = mpsc::channel(QUEUE);
+        let (publish, head) = watch::channel(head.unsigned_abs());
         let shared = Shared {
             path: Arc::clone(&path),
             patience: config.patience,
             readers: readers.clone(),
             counters: Arc::default(),
+            head,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
@@ -84,6 +92,7 @@ impl Ledger {
             tickets: waiting,
             stop: shared.stop.clone(),
             counters: Arc::clone(&shared.counters),
+            head: publish,
         };
         let span =
             tracing::info_span!(parent: None, "ledger.writer", path = %shared.path.display());
@@ -109,9 +118,23 @@ impl Ledger {
     }
 
     /// Records a command and its fate at once. Its id must be new:
-    /// [`LedgerError::Duplicate`].
+    /// [`LedgerError::Duplicate`]. Of a read it may also be that of the same
+    /// read (device, kind, app and what was asked): it ran again, and its fate
+    /// becomes the newest word on it.
     pub async fn record(&self, record: NewRecord) -> Result<(), LedgerError> {
         self.submit(Change::Record(record)).await
+    }
+
+    /// Records what was learnt later of a command that has no fate yet, or an
+    /// UNKNOWN that is not for good: [`LedgerError::NotIntended`] if it is not
+    /// on record, [`LedgerError::AlreadyConcluded`] if its fate stands.
+    pub async fn resolve(&self, resolution: NewResolution) -> Result<(), LedgerError> {
+        self.submit(Change::Resolve(resolution)).await
+    }
+
+    /// Records what was done to the ledger or the gateway.
+    pub async fn operation(&self, operation: NewOperation) -> Result<(), LedgerError> {
+        self.submit(Change::Operate(operation)).await
     }
 
     /// The command of this id.
@@ -126,6 +149,67 @@ impl Ledger {
         query::commands(&self.shared.readers, query)
             .await
             .map_err(|error| self.read_failed(error))
+    }
+
+    /// Every word on the command of this id, the first one first; nothing if it
+    /// is not on record or has no fate.
+    pub async fn history(&self, id: &CommandId) -> Result<Vec<Conclusion>, LedgerError> {
+        history::history(&self.shared.readers, id)
+            .await
+            .map_err(|error| self.read_failed(error))
+    }
+
+    /// Mutations that have no fate yet, or an UNKNOWN that is not for good, the
+    /// oldest first; of one device or of all, recorded at or after `since`.
+    /// Looks at every command since then: one call for all devices costs as
+    /// much as one for each.
+    pub async fn unsettled(
+        &self,
+        device: Option<&Udid>,
+        since: Option<SystemTime>,
+    ) -> Result<Vec<CommandRow>, LedgerError> {
+        history::unsettled(&self.shared.readers, device, since)
+            .await
+            .map_err(|error| self.read_failed(error))
+    }
+
+    /// The youngest time, of rows or of ids, of all commands that were ever
+    /// removed; `None` if none was. A younger id that is not on record never
+    /// was, if this is asked after [`Ledger::command`] has found nothing.
+    pub async fn pruned_through(&self) -> Result<Option<SystemTime>, LedgerError> {
+        history::pruned_through(&self.shared.readers)
+            .await
+            .map_err(|error| self.read_failed(error))
+    }
+
+    /// One page of events, the oldest first, after a cursor or from the oldest
+    /// that is left. `page_size` 0 means 100, more than 500 means 500.
+    /// [`LedgerError::CursorGap`] if events after the cursor were removed.
+    pub async fn tail(
+        &self,
+        after: Option<Cursor>,
+        page_size: u32,
+    ) -> Result<TailPage, LedgerError> {
+        tail::tail(&self.shared.readers, after, page_size)
+            .await
+            .map_err(|error| self.read_failed(error))
+    }
+
+    /// Where to begin to follow what happens from now on.
+    pub async fn now(&self) -> Result<Option<Cursor>, LedgerError> {
+        tail::head(&self.shared.readers)
+            .await
+            .map_err(|error| self.read_failed(error))
+    }
+
+    /// The number of the newest event, published after each commit.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.shared.head.clone()
+    }
+
+    /// Walks the chain; see [`verify`].
+    pub async fn verify(&self, known: Option<Head>) -> Result<VerifyReport, LedgerError> {
+        verify(&self.shared.path, known).await
     }
 
     /// What the writer has done so far.
@@ -145,9 +229,9 @@ impl Ledger {
             at: SystemTime::now(),
             change,
         };
-        if entry.holds_text() {
+        if let Some(command_id) = entry.change.unredacted() {
             return Err(LedgerError::Unredacted {
-                command_id: entry.command_id().clone(),
+                command_id: command_id.clone(),
             });
         }
         let (answer, answered) = oneshot::channel();

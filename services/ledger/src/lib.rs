@@ -8,28 +8,48 @@
 //! This crate owns all SQL and refuses to know what a command means. Typed text
 //! never gets in: an entry whose parameters hold it is refused.
 //!
+//! What is learnt later is a further word on the command ([`Ledger::resolve`]);
+//! every word stays readable ([`Ledger::history`]). All of it is one chain of
+//! events, which can be followed ([`Ledger::tail`]) and which shows tampering
+//! ([`verify`]); how it is hashed stands in [`canonical`].
+//!
 //! Invariants: an entry is acknowledged only after its commit; one process
-//! writes a file at a time; a row, once written, is never changed.
+//! writes a file at a time; a row, once written, is never changed, and removed
+//! only by retention, which leaves a checkpoint.
 
 mod batch;
+mod bind;
+pub mod canonical;
+mod chain;
 mod config;
 mod entry;
 mod error;
+mod event;
 mod handle;
+mod history;
 mod lock;
 mod open;
 mod query;
 mod row;
+mod space;
 mod stats;
+mod tail;
 mod time;
 mod token;
+mod verify;
 mod writer;
 
-pub use config::{LedgerConfig, Synchronous};
-pub use entry::{NewFate, NewIntent, NewRecord, Outcome};
+pub use canonical::{Hash, Head, InvalidHash};
+pub use config::{LedgerConfig, RetentionConfig, Synchronous};
+pub use entry::{
+    KeptReply, MAX_KEPT_REPLY, NewFate, NewIntent, NewOperation, NewRecord, NewResolution, Outcome,
+};
 pub use error::{Cause, LedgerError};
+pub use event::EventKind;
 pub use handle::Ledger;
 pub use query::{CommandPage, CommandQuery};
 pub use row::{CommandRow, Conclusion};
 pub use stats::LedgerStats;
+pub use tail::{Checkpoint, Cursor, LedgerEvent, Operation, Subject, TailPage};
 pub use token::PageToken;
+pub use verify::{Break, Fault, VerifyReport, verify};

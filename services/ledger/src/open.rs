@@ -12,12 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
+use crate::chain::{self, Begun};
 use crate::config::{LedgerConfig, Synchronous};
 use crate::error::{LedgerError, classify};
 use crate::lock::{WriterLock, beside};
+use crate::space;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 
@@ -35,6 +39,8 @@ pub(crate) struct Opened {
     /// How the writer connects again if its connection fails.
     pub(crate) options: SqliteConnectOptions,
     pub(crate) readers: SqlitePool,
+    /// The number of the chain's last link.
+    pub(crate) head: i64,
 }
 
 /// Opens the ledger at `path`, which must be absolute: SQLite reads meaning
@@ -55,11 +61,13 @@ pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, L
         .clone()
         .journal_mode(SqliteJournalMode::Wal)
         .pragma("journal_size_limit", WAL_LIMIT)
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .synchronous(match config.synchronous {
             Synchronous::Full => SqliteSynchronous::Full,
             Synchronous::Normal => SqliteSynchronous::Normal,
         });
     migrate(path, options.clone(), fresh, config.patience).await?;
+    let head = prepare(path, &options, config.patience).await?;
 
     // The writer waits for a lock by itself: SQLite's way of waiting would
     // hold a whole batch for as long as its most patient entry.
@@ -74,7 +82,30 @@ pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, L
         connection,
         options,
         readers,
+        head,
     })
+}
+
+/// Sees to what the schema cannot: the chain's beginning, and that the file can
+/// shrink.
+async fn prepare(
+    path: &Path,
+    options: &SqliteConnectOptions,
+    patience: Duration,
+) -> Result<i64, LedgerError> {
+    let failed = |error| classify(path, patience, error);
+    let mut connection = options.connect().await.map_err(failed)?;
+    let begun = chain::begin(&mut connection).await.map_err(failed)?;
+    space::allow_shrinking(&mut connection)
+        .await
+        .map_err(failed)?;
+    connection.close().await.map_err(failed)?;
+    match begun {
+        Begun::At(head) => Ok(head),
+        Begun::Damaged => Err(LedgerError::BrokenChain {
+            path: path.to_owned(),
+        }),
+    }
 }
 
 fn make_directory(path: &Path) -> Result<(), LedgerError> {
@@ -136,48 +167,72 @@ async fn inspect(
         .connect()
         .await
         .map_err(failed)?;
-    let verdict = async {
+    let header = Header::read(&mut connection).await;
+    connection.close().await.map_err(failed)?;
+
+    header.map_err(failed)?.check(path)
+}
+
+/// The newest schema that this binary knows.
+pub(crate) fn known_schema() -> i64 {
+    MIGRATIONS
+        .iter()
+        .map(|migration| migration.version)
+        .max()
+        .unwrap_or_default()
+}
+
+/// What a database says of itself.
+pub(crate) struct Header {
+    objects: i64,
+    application: i32,
+    /// Of a ledger only.
+    pub(crate) schema: Option<i64>,
+}
+
+impl Header {
+    pub(crate) async fn read(connection: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
         let objects: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
-            .fetch_one(&mut connection)
+            .fetch_one(&mut *connection)
             .await?;
         let application: i32 = sqlx::query_scalar("PRAGMA application_id")
-            .fetch_one(&mut connection)
+            .fetch_one(&mut *connection)
             .await?;
         let migrated: i64 = sqlx::query_scalar(
             "SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'",
         )
-        .fetch_one(&mut connection)
+        .fetch_one(&mut *connection)
         .await?;
-        let version: Option<i64> = if application == APPLICATION_ID && migrated > 0 {
+        let schema = if application == APPLICATION_ID && migrated > 0 {
             sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
-                .fetch_one(&mut connection)
+                .fetch_one(connection)
                 .await?
         } else {
             None
         };
-        Ok((objects, application, version))
+        Ok(Self {
+            objects,
+            application,
+            schema,
+        })
     }
-    .await;
-    connection.close().await.map_err(failed)?;
 
-    let (objects, application, version) = verdict.map_err(failed)?;
-    let known = MIGRATIONS
-        .iter()
-        .map(|migration| migration.version)
-        .max()
-        .unwrap_or_default();
-    if application != APPLICATION_ID && (objects > 0 || application != 0) {
-        return Err(LedgerError::Foreign {
-            path: path.to_owned(),
-        });
-    }
-    match version {
-        Some(found) if found > known => Err(LedgerError::NewerSchema {
-            path: path.to_owned(),
-            found,
-            known,
-        }),
-        Some(_) | None => Ok(application == 0),
+    /// Refuses what is not to be touched; true if the database is empty.
+    pub(crate) fn check(&self, path: &Path) -> Result<bool, LedgerError> {
+        if self.application != APPLICATION_ID && (self.objects > 0 || self.application != 0) {
+            return Err(LedgerError::Foreign {
+                path: path.to_owned(),
+            });
+        }
+        let known = known_schema();
+        match self.schema {
+            Some(found) if found > known => Err(LedgerError::NewerSchema {
+                path: path.to_owned(),
+                found,
+                known,
+            }),
+            Some(_) | None => Ok(self.application == 0),
+        }
     }
 }
 

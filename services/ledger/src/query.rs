@@ -13,7 +13,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
 use crate::error::LedgerError;
-use crate::row::{CommandRow, SELECT};
+use crate::row::{CommandRow, SELECT, SELECT_WHOLE};
 use crate::token::{Filter, PageToken};
 
 const DEFAULT_PAGE: u32 = 100;
@@ -76,7 +76,7 @@ pub(crate) async fn command(
     pool: &SqlitePool,
     id: &CommandId,
 ) -> Result<Option<CommandRow>, ReadError> {
-    let mut sql = QueryBuilder::<Sqlite>::new(SELECT);
+    let mut sql = QueryBuilder::<Sqlite>::new(SELECT_WHOLE);
     sql.push("WHERE c.command_id = ").push_bind(id.as_str());
     let row = sql.build().fetch_optional(pool).await?;
     Ok(row.as_ref().map(CommandRow::read).transpose()?)

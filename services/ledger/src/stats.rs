@@ -1,6 +1,7 @@
 //! What a ledger's writer has done since it was opened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What a ledger's writer has done since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,6 +14,14 @@ pub struct LedgerStats {
     pub refused: u64,
     /// Attempts to write that found the database locked.
     pub found_locked: u64,
+    /// What the committed transactions took, from their beginning to the end of
+    /// their commit.
+    pub writing: Duration,
+    /// How much of that went into the chain: reading its end, hashing, and
+    /// inserting its links.
+    pub chaining: Duration,
+    /// Commands removed by retention.
+    pub pruned: u64,
 }
 
 #[derive(Debug, Default)]
@@ -21,11 +30,20 @@ pub(crate) struct Counters {
     written: AtomicU64,
     refused: AtomicU64,
     found_locked: AtomicU64,
+    writing_ns: AtomicU64,
+    chaining_ns: AtomicU64,
+    pruned: AtomicU64,
 }
 
 impl Counters {
-    pub(crate) fn committed(&self) {
+    pub(crate) fn committed(&self, writing: Duration, chaining: Duration) {
         self.commits.fetch_add(1, Ordering::Relaxed);
+        add(&self.writing_ns, writing);
+        add(&self.chaining_ns, chaining);
+    }
+
+    pub(crate) fn pruned(&self, commands: u64) {
+        self.pruned.fetch_add(commands, Ordering::Relaxed);
     }
 
     pub(crate) fn answered(&self, written: bool) {
@@ -47,6 +65,16 @@ impl Counters {
             written: self.written.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             found_locked: self.found_locked.load(Ordering::Relaxed),
+            writing: Duration::from_nanos(self.writing_ns.load(Ordering::Relaxed)),
+            chaining: Duration::from_nanos(self.chaining_ns.load(Ordering::Relaxed)),
+            pruned: self.pruned.load(Ordering::Relaxed),
         }
     }
+}
+
+fn add(counter: &AtomicU64, time: Duration) {
+    counter.fetch_add(
+        u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
+        Ordering::Relaxed,
+    );
 }

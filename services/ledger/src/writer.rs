@@ -24,11 +24,11 @@ use std::time::Duration;
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::batch::{self, CommitError};
+use crate::batch::{self, CommitError, Committed};
 use crate::entry::Entry;
 use crate::error::{Condition, LedgerError, classify, condition};
 use crate::lock::WriterLock;
@@ -60,6 +60,8 @@ pub(crate) struct Writer {
     pub(crate) tickets: mpsc::Receiver<Ticket>,
     pub(crate) stop: CancellationToken,
     pub(crate) counters: Arc<Counters>,
+    /// The number of the chain's last link.
+    pub(crate) head: watch::Sender<u64>,
 }
 
 impl Writer {
@@ -165,10 +167,12 @@ impl Writer {
             Some(connection) => connection,
             None => self.options.connect().await?,
         };
+        let started = Instant::now();
         let entries: Vec<&Entry> = batch.iter().map(|ticket| &ticket.entry).collect();
         match batch::commit(&mut connection, &entries).await {
-            Ok(verdicts) => {
-                self.counters.committed();
+            Ok(Committed { verdicts, written }) => {
+                self.counters.committed(started.elapsed(), written.chaining);
+                self.head.send_replace(written.head.unsigned_abs());
                 self.connection = Some(connection);
                 Ok(verdicts)
             }

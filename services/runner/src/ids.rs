@@ -8,6 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +126,17 @@ impl CommandId {
     /// ledger's index append-mostly.
     pub fn mint() -> Self {
         Self(uuid::Uuid::now_v7().to_string().into())
+    }
+
+    /// When it was minted, to the millisecond, if it says so, as those of
+    /// [`CommandId::mint`] do.
+    pub fn minted(&self) -> Option<SystemTime> {
+        let id = uuid::Uuid::try_parse(&self.0).ok()?;
+        if id.get_version() != Some(uuid::Version::SortRand) {
+            return None;
+        }
+        let (seconds, nanoseconds) = id.get_timestamp()?.to_unix();
+        UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
     }
 }
 

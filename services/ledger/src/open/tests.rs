@@ -30,6 +30,7 @@ async fn a_commit_waits_for_what_the_config_says() {
             mut connection,
             options: _,
             readers,
+            head: _,
         } = open(&path, &config).await.unwrap();
         assert_eq!(
             number(&mut connection, "PRAGMA synchronous").await,

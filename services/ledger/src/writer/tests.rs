@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, SqliteConnection};
 use tempfile::TempDir;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,7 @@ impl Bench {
             tickets: waiting,
             stop: CancellationToken::new(),
             counters: Arc::new(Counters::default()),
+            head: watch::Sender::new(0),
         };
         Self {
             _directory: directory,
@@ -83,6 +84,7 @@ async fn hand_in(
         kind: CommandKind::Tap,
         app_bundle_id: None,
         parameters,
+        asked: Map::new(),
         caller: None,
     };
     let entry = Entry {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use fleetgate_ledger::{CommandQuery, LedgerError, NewFate, NewIntent, NewRecord, Outcome};
+use fleetgate_ledger::{CommandQuery, KeptReply, LedgerError, NewFate, NewIntent, NewRecord, Outcome};
 use fleetgate_runner::{CommandKind, Effect, Fate};
 use futures_util::future::{join, join_all};
 
@@ -21,11 +21,13 @@ async fn what_was_written_reads_back_the_same_after_a_reopening() {
         reason: Some("COMMAND_FAILED".to_owned()),
         message: Some("it threw: \u{0}\"\u{1F600}'".to_owned()),
         warning: Some("looked off".to_owned()),
+        hint: Some("look again".to_owned()),
         reactivated: true,
         attempts: 3,
         recovered: true,
         queue_wait: Duration::from_micros(5),
         device_time: Duration::from_secs(75),
+        reply: Some(KeptReply::of("{\"ok\":true}\u{0}".to_owned())),
     };
     ledger
         .conclude(NewFate {

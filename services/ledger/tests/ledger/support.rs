@@ -121,6 +121,10 @@ pub(crate) fn tap(command_id: &str) -> NewIntent {
             .map(|(name, value)| (name.to_owned(), value))
             .into_iter()
             .collect(),
+        asked: [("x", json!(120.5)), ("unit", json!("points"))]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .collect(),
         caller: Some("grace".to_owned()),
     }
 }
@@ -132,11 +136,13 @@ pub(crate) fn completed() -> Outcome {
         reason: None,
         message: None,
         warning: None,
+        hint: None,
         reactivated: false,
         attempts: 1,
         recovered: false,
         queue_wait: Duration::from_micros(17),
         device_time: Duration::from_millis(230),
+        reply: None,
     }
 }
 
