@@ -28,6 +28,10 @@ pub struct SessionConfig {
     /// How long one entry of the record may take, retries included, before the
     /// command goes on without it.
     pub record_patience: Duration,
+    /// How long mutations may be kept waiting while it is found out what became
+    /// of those of an earlier session. It is counted from the session's start,
+    /// and putting the result on record may take `record_patience` on top.
+    pub reconcile_patience: Duration,
 }
 
 impl Default for SessionConfig {
@@ -38,6 +42,7 @@ impl Default for SessionConfig {
             bypass_limit: 8,
             busy_ceiling: Duration::from_secs(30),
             record_patience: Duration::from_secs(10),
+            reconcile_patience: Duration::from_secs(10),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use fleetgate_runner::{Effect, InvalidReply, JournalState, RunnerCode, RunnerError, SendError};
 
+use crate::condition::Drain;
 use crate::job::Receipt;
 use crate::record::RecordError;
 
@@ -70,6 +71,24 @@ pub enum Failure {
     /// The command id is on record already. Nothing was sent.
     #[error("the command id has been used already")]
     Duplicate,
+    /// The command id is that of another command, which has not ended. This one
+    /// was not sent.
+    #[error("the command id belongs to a command that differs in {}", fields.join(", "))]
+    IdConflict {
+        /// What they differ in, by the names of the API's fields; of commands of
+        /// two kinds only that.
+        fields: Vec<&'static str>,
+    },
+    /// It did not run, and the runner is still draining work that it abandoned,
+    /// which is probably why.
+    #[error("{failure} (abandoned work has been draining for {:.1?})", drain.age)]
+    Draining {
+        /// The failure as such.
+        #[source]
+        failure: Box<Failure>,
+        /// How far the runner is.
+        drain: Drain,
+    },
     /// The session is shut down.
     #[error("the gateway is draining")]
     Closed,
@@ -98,14 +117,18 @@ impl Failure {
                 | Self::DeadlineExceeded
                 | Self::Record(_)
                 | Self::Duplicate
+                | Self::IdConflict { .. }
+                | Self::Draining { .. }
                 | Self::Closed
                 | Self::Crashed => failure.reason(),
             },
+            Self::Draining { failure, .. } => failure.reason(),
             Self::LaneFull { .. } => "LANE_FULL",
             Self::DeadlineInQueue => "DEADLINE_IN_QUEUE",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::Record(_) => "LEDGER_UNAVAILABLE",
             Self::Duplicate => "DUPLICATE_COMMAND_ID",
+            Self::IdConflict { .. } => "COMMAND_ID_CONFLICT",
             Self::Closed => "GATEWAY_DRAINING",
             Self::Crashed => "INTERNAL",
         }
@@ -149,6 +172,8 @@ impl Failure {
                 | Self::DeadlineExceeded
                 | Self::Record(_)
                 | Self::Duplicate
+                | Self::IdConflict { .. }
+                | Self::Draining { .. }
                 | Self::Closed
                 | Self::Crashed => return failure.hint(),
             },
@@ -157,6 +182,12 @@ impl Failure {
             }
             Self::DeadlineExceeded => "look the command up by its id: it may still go on",
             Self::Duplicate => "look the command up by its id, or use a new one",
+            Self::IdConflict { .. } => "use a new id for another command",
+            // What the runner suggests about being busy says no more than this.
+            Self::Draining { .. } => {
+                "the runner is still busy with a command that it gave up: unlock the phone and look \
+                 at its screen, or wait; it is recycled if that never ends"
+            }
             Self::Reply(_) | Self::Record(_) | Self::Closed | Self::Crashed => return None,
         })
     }
@@ -208,7 +239,12 @@ fn pause_that_may_help(failure: &Failure) -> Option<Duration> {
         | Failure::DeadlineExceeded
         | Failure::Record(_) => Some(SOON),
         Failure::Closed => Some(LATER),
-        Failure::Reply(_) | Failure::Duplicate | Failure::Crashed => None,
+        Failure::Draining { failure, drain } => {
+            pause_that_may_help(failure).map(|_short| drain.pause())
+        }
+        Failure::Reply(_) | Failure::Duplicate | Failure::IdConflict { .. } | Failure::Crashed => {
+            None
+        }
     }
 }
 

@@ -40,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 use tracing::Instrument;
 
+use crate::condition::Condition;
 use crate::config::SessionConfig;
 use crate::failure::{Failed, Failure};
 use crate::job::Success;
@@ -70,6 +71,8 @@ pub struct Load {
     pub queued: usize,
     /// The command whose turn it is.
     pub in_flight: Option<CommandId>,
+    /// How its runner fares.
+    pub condition: Condition,
 }
 
 /// The two steps of a shutdown.
@@ -182,6 +185,7 @@ where
         let load = Load {
             queued: self.queue.len(),
             in_flight: self.queue.running().map(|turn| turn.command_id.clone()),
+            condition: Condition::Ready,
         };
         self.load.send_if_modified(|published| {
             let changed = *published != load;

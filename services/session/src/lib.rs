@@ -25,6 +25,7 @@
 
 mod aim;
 mod backoff;
+mod condition;
 mod config;
 mod contain;
 mod dispatch;
@@ -46,9 +47,12 @@ mod testing;
 mod turn;
 mod window;
 
+pub use condition::{Condition, Drain};
 pub use config::SessionConfig;
 pub use failure::{Failed, Failure};
 pub use job::{Job, Receipt, Success};
 pub use lane::Load;
-pub use record::{Conclusion, Intent, Record, RecordError, RecordErrorKind, Subject};
+pub use record::{
+    Conclusion, Intent, Record, RecordError, RecordErrorKind, Resolution, Subject, Unsettled,
+};
 pub use session::{Session, SessionTask};

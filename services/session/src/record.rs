@@ -7,6 +7,8 @@
 //! Typed text is part of a [`Subject`], wrapped so that it cannot be formatted.
 //! A recorder stores its length.
 
+use std::time::SystemTime;
+
 use fleetgate_runner::send::Cause;
 use fleetgate_runner::{BundleId, Command, CommandId, CommandKind, Point, Reply, Udid};
 
@@ -20,6 +22,9 @@ pub enum Record {
     Intent(Intent),
     /// A command has ended.
     Concluded(Box<Conclusion>),
+    /// A mutation's fate, which had been left open or unknown, has been looked
+    /// into.
+    Resolved(Box<Resolution>),
 }
 
 /// A mutation that is about to be sent. Its first byte waits for the entry to
@@ -60,6 +65,49 @@ pub struct Conclusion {
     pub reply: Option<Reply>,
     /// The failure itself.
     pub failure: Option<Failure>,
+}
+
+/// What has been found out about a mutation whose intent is on record without a
+/// fate, or with an unknown one.
+///
+/// To be refused as [`RecordErrorKind::Duplicate`] if its fate is on record and
+/// known, or known to be unknown for good.
+#[derive(Debug, Clone)]
+pub struct Resolution {
+    /// On which device.
+    pub device: Udid,
+    /// What became of it. Of a mutation that another session sent, all that is
+    /// known beyond fate and effect is what the runner's journal holds: one
+    /// attempt, and no times.
+    pub receipt: Receipt,
+    /// Why it failed, as a code.
+    pub reason: Option<String>,
+    /// Why it failed, in words, without any text that it typed.
+    pub message: Option<String>,
+    /// The reply, for whoever asks for the same again.
+    pub reply: Option<Reply>,
+    /// The failure itself.
+    pub failure: Option<Failure>,
+    /// What it is known from.
+    pub why: String,
+    /// Nothing more will be found out. True of every fate but an unknown one
+    /// that is still being looked into.
+    pub settled_for_good: bool,
+}
+
+/// A mutation that an earlier session left without a known fate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsettled {
+    /// What it is known by.
+    pub command_id: CommandId,
+    /// What kind of command.
+    pub kind: CommandKind,
+    /// When its intent was put on record: the earliest that it can have been
+    /// sent.
+    pub sent_at: SystemTime,
+    /// True if its fate is on record as unknown; false if there is none. Those
+    /// without one keep the lane shut for other mutations until they have one.
+    pub has_fate: bool,
 }
 
 /// What was asked, as far as it is known.

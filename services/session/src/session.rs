@@ -23,7 +23,7 @@ use crate::job::{Job, Success};
 use crate::lane::{Closing, Lane, Load, Submission};
 use crate::on_record::OnRecordLayer;
 use crate::queue::Caller;
-use crate::record::{Record, RecordError};
+use crate::record::{Record, RecordError, Unsettled};
 use crate::recorder::Recorder;
 use crate::recover::RecoverLostLayer;
 use crate::resend::Resend;
@@ -58,7 +58,8 @@ const INBOX: usize = 32;
 /// let recorder = service_fn(|_: Record| async { Ok(()) });
 ///
 /// let device = "00008110-000978540290401E".parse()?;
-/// let (session, task) = Session::spawn(device, exchange, recorder, SessionConfig::default());
+/// let config = SessionConfig::default();
+/// let (session, task) = Session::spawn(device, exchange, recorder, config, Vec::new());
 /// let job = Job {
 ///     command_id: CommandId::mint(),
 ///     command: Command::Device(DeviceCommand::Shutdown),
@@ -89,6 +90,7 @@ impl Session {
         exchange: X,
         recorder: R,
         config: SessionConfig,
+        unsettled: Vec<Unsettled>,
     ) -> (Self, SessionTask)
     where
         X: Service<Exchange, Response = Envelope, Error = SendError> + Clone + Send + 'static,
@@ -97,6 +99,7 @@ impl Session {
         R::Future: Send,
     {
         let closing = Closing::default();
+        drop(unsettled);
         // Whoever asks first for the device must not seem to be the cause of
         // all that follows.
         let span = tracing::info_span!(parent: None, "lane", device.id = %device);

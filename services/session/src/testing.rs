@@ -21,7 +21,7 @@ use tower_test::mock::{self, Handle, Mock, SendResponse};
 
 use crate::dispatch::Dispatch;
 use crate::job::Job;
-use crate::record::{Conclusion, Record, RecordError, RecordErrorKind};
+use crate::record::{Conclusion, Record, RecordError, RecordErrorKind, Resolution};
 use crate::turn::Turn;
 
 pub(crate) const SECRET: &str = "hunter2-canary";
@@ -264,6 +264,19 @@ impl Ledger {
                 let word = if *intended { "fate" } else { "note" };
                 format!("{word} {} {:?}", receipt.command_id, receipt.fate)
             }
+            Record::Resolved(resolution) => {
+                let Resolution {
+                    receipt,
+                    settled_for_good,
+                    ..
+                } = &**resolution;
+                let word = if *settled_for_good {
+                    "for good"
+                } else {
+                    "so far"
+                };
+                format!("resolved {} {:?} {word}", receipt.command_id, receipt.fate)
+            }
         };
         self.0.entries.lock().unwrap().iter().map(line).collect()
     }
@@ -272,7 +285,7 @@ impl Ledger {
     pub(crate) fn conclusion(&self) -> Conclusion {
         let entries = self.0.entries.lock().unwrap();
         let conclusions = entries.iter().rev().filter_map(|record| match record {
-            Record::Intent(_) => None,
+            Record::Intent(_) | Record::Resolved(_) => None,
             Record::Concluded(conclusion) => Some(Conclusion::clone(conclusion)),
         });
         conclusions.take(1).next().expect("a conclusion")
@@ -284,7 +297,7 @@ impl Ledger {
             Record::Concluded(conclusion) if conclusion.receipt.command_id == id(name) => {
                 Some(conclusion.receipt.fate)
             }
-            Record::Intent(_) | Record::Concluded(_) => None,
+            Record::Intent(_) | Record::Concluded(_) | Record::Resolved(_) => None,
         };
         let mut changed = self.0.changed.subscribe();
         loop {
@@ -306,7 +319,7 @@ impl Ledger {
         let mut refusals = self.0.refusals.lock().unwrap();
         let left = match &record {
             Record::Intent(_) => &mut refusals.0,
-            Record::Concluded(_) => &mut refusals.1,
+            Record::Concluded(_) | Record::Resolved(_) => &mut refusals.1,
         };
         if *left > 0 {
             *left -= 1;

@@ -32,7 +32,8 @@ impl Rig {
     fn with(config: SessionConfig) -> Self {
         let (exchange, phone) = mocked();
         let ledger = Ledger::new();
-        let (session, task) = Session::spawn(device(), exchange, ledger.clone(), config);
+        let (session, task) =
+            Session::spawn(device(), exchange, ledger.clone(), config, Vec::new());
         Self {
             session,
             task,

@@ -221,7 +221,8 @@ async fn a_panic_in_the_exchange_costs_one_command_and_not_the_lane() {
     });
     let ledger = Ledger::new();
     let config = SessionConfig::default();
-    let (mut session, _task) = Session::spawn(device(), exchange, ledger.clone(), config);
+    let (mut session, _task) =
+        Session::spawn(device(), exchange, ledger.clone(), config, Vec::new());
     let failed = session.call(job("c-1", tap())).await.unwrap_err();
     assert!(matches!(failed.failure, Failure::Crashed));
     assert_eq!(
@@ -243,7 +244,7 @@ async fn a_panic_in_the_recorder_costs_one_command_and_not_the_lane() {
         Ok(())
     });
     let config = SessionConfig::default();
-    let (mut session, _task) = Session::spawn(device(), exchange, recorder, config);
+    let (mut session, _task) = Session::spawn(device(), exchange, recorder, config, Vec::new());
     let failed = session.call(job("c-1", tap())).await.unwrap_err();
     assert!(matches!(failed.failure, Failure::Crashed));
     assert!(session.call(job("c-2", screenshot())).await.is_ok());

@@ -1,6 +1,7 @@
 //! One at a time, in order, in bounded number.
 
 use super::*;
+use crate::condition::Condition;
 use crate::testing::{envelope, frame, snapshot, status, tap, tap_in_the_middle};
 use fleetgate_runner::{AppAction, AppCommand, Reply};
 use futures_util::future::join_all;
@@ -55,7 +56,8 @@ async fn the_load_tells_what_waits_and_what_is_in_flight() {
         rig.session.load(),
         Load {
             queued: 1,
-            in_flight: Some(id("c-1"))
+            in_flight: Some(id("c-1")),
+            condition: Condition::Ready,
         }
     );
     reply.send_response(done());
