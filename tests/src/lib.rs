@@ -73,11 +73,7 @@ pub struct Rig {
 impl Rig {
     /// A lab of `phones` plain phones on a clock fifty times as fast.
     pub async fn plain(phones: u32) -> Self {
-        Self::start(Scenario {
-            time_scale: 0.02,
-            ..Scenario::fleet(phones)
-        })
-        .await
+        Self::start(plain_lab(phones, 0.02)).await
     }
 
     /// The lab that `scenario` describes, on its clock.
@@ -154,7 +150,7 @@ impl Rig {
             .await
             .expect("ListDevices");
         let attached =
-            |device: &&fleetgate_proto::v1::Device| device.state() == DeviceState::Attached;
+            |device: &&fleetgate_proto::v1::Device| device.state() != DeviceState::Detached;
         listed.get_ref().devices.iter().filter(attached).count()
     }
 
@@ -265,6 +261,16 @@ impl Rig {
         drop(channel);
         (gateway.shutdown().await, lab, dir)
     }
+}
+
+/// Plain phones whose pictures are small: drawing is real work, and a fast
+/// clock leaves little time for it.
+pub fn plain_lab(phones: u32, time_scale: f64) -> Scenario {
+    let mut lab = Scenario::fleet(phones).scaled(time_scale);
+    for phone in &mut lab.phones {
+        phone.screen.scale = 1;
+    }
+    lab
 }
 
 /// A gateway's configuration that keeps everything in `dir`.

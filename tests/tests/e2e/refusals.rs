@@ -226,9 +226,13 @@ async fn one_command_is_looked_up_by_an_id_that_can_be_one_and_is_there() {
         command_id: "never".to_owned(),
     };
     let refusal = refused(rig.ledger().get_command(request).await);
+    let what = (refusal.code, refusal.reason.as_str());
+    assert_eq!(what, (Code::NotFound, "NEVER_SENT"));
+    let facts = (refusal.meta("fate"), refusal.meta("effect"));
     assert_eq!(
-        (refusal.code, refusal.reason.as_str()),
-        (Code::NotFound, "COMMAND_UNKNOWN")
+        facts,
+        ("NOT_SENT", "NONE"),
+        "no mutation is sent without a record"
     );
     assert_eq!(refusal.meta("command_id"), "never");
     rig.stop().await;

@@ -1,4 +1,5 @@
-//! Screenshots: a header, then the picture in chunks.
+//! Screenshots: a header, then the picture in chunks. At the phones' own pace,
+//! since a picture is drawn by real work.
 
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::capture_screenshot_response::Part;
@@ -48,7 +49,7 @@ fn decode(png: &[u8]) -> (u32, u32, Vec<u8>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_screenshot_is_the_picture_that_the_phone_shows() {
-    let rig = Rig::plain(1).await;
+    let rig = Rig::start(Scenario::fleet(1)).await;
     let (phone, udid) = (rig.phone(0), rig.udid(0));
     let shown = phone.with_screen(|screen| screen.screenshot());
 
@@ -69,7 +70,7 @@ async fn a_screenshot_is_the_picture_that_the_phone_shows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_screenshot_comes_in_chunks_of_at_most_256_kib() {
-    let mut scenario = Scenario::fleet(1).scaled(0.2);
+    let mut scenario = Scenario::fleet(1);
     scenario.phones[0].screen.noise = true;
     let rig = Rig::start(scenario).await;
 
@@ -91,7 +92,7 @@ async fn a_large_screenshot_comes_in_chunks_of_at_most_256_kib() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_screenshot_shows_what_a_tap_has_changed() {
-    let rig = Rig::plain(1).await;
+    let rig = Rig::start(Scenario::fleet(1)).await;
     let (_, before) = capture(&rig, "before").await;
     fleetgate_tests::screen::open(&rig.phone(0));
     let (_, after) = capture(&rig, "after").await;

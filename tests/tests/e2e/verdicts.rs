@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use fleetgate_proto::v1::{GetRunnerStatusRequest, RunnerState};
 use fleetgate_runner::{CommandKind, RunnerCode};
-use fleetgate_simulator::{Fault, Injection, Phone, Scenario};
+use fleetgate_simulator::{Fault, Injection, Phone};
 use fleetgate_tests::facts::effects;
 use fleetgate_tests::verdict::{Verdict, can_answer};
-use fleetgate_tests::{Rig, plain, refused, screen};
+use fleetgate_tests::{Rig, plain, plain_lab, refused, screen};
 use futures_util::future::join_all;
 
 const CODES: [RunnerCode; 12] = [
@@ -49,7 +49,7 @@ fn answer(code: &RunnerCode, after_effect: bool) -> Fault {
 /// each would have its effect if it ran.
 async fn a_phone_for_each(time_scale: f64) -> (Rig, Vec<(CommandKind, Phone)>) {
     let count = u32::try_from(plain::queued().count()).unwrap();
-    let rig = Rig::start(Scenario::fleet(count).scaled(time_scale)).await;
+    let rig = Rig::start(plain_lab(count, time_scale)).await;
     let phones: Vec<_> = plain::queued().zip(rig.lab.phones()).collect();
     for (_, phone) in &phones {
         screen::focus(phone);
