@@ -32,8 +32,11 @@ use tonic_types::StatusExt;
 
 use reach::Reach;
 
+pub mod bare;
 pub mod binary;
 pub mod facts;
+pub mod lane;
+pub mod outcome;
 pub mod paused;
 pub mod plain;
 pub mod reach;

@@ -3,8 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
+mod budgets;
 mod buttons;
+mod concurrency;
 mod conditions;
+mod deadlines;
 mod echoes;
 mod gestures;
 mod keyboard;
@@ -12,7 +15,10 @@ mod limits;
 mod naming;
 mod reads;
 mod receipts;
+mod recovery;
 mod refusals;
+mod replies;
 mod screenshots;
+mod sizes;
 mod validation;
 mod verdicts;
