@@ -2,6 +2,9 @@
 //!
 //! The file has been parsed strictly before, so whatever fails here is the
 //! fault of the variable that was just laid over it, and can be named.
+//!
+//! Parsing and laying recurse as deep as a variable nests, so that nothing is
+//! nested deeper here than a configuration could be.
 
 use figment::Figment;
 use figment::providers::Serialized;
@@ -11,6 +14,9 @@ use super::{Config, ConfigError};
 
 const PREFIX: &str = "FLEETGATE_";
 const SEPARATOR: &str = "__";
+
+/// Deeper than any key or value of ours.
+const MAX_DEPTH: usize = 16;
 
 /// `config`, which is what `table` says, with every variable of ours over it.
 pub(super) fn over(
@@ -48,6 +54,9 @@ fn lay(
     key: &str,
     value: &str,
 ) -> Result<(Figment, Config), Box<figment::Error>> {
+    if key.matches('.').count() > MAX_DEPTH {
+        return Err(Box::new("no key lies as deep as this".to_owned().into()));
+    }
     let with = |value: Value| {
         let figment = figment.clone().merge(Serialized::default(key, value));
         figment
@@ -55,7 +64,38 @@ fn lay(
             .map(|config| (figment, config))
             .map_err(Box::new)
     };
+    // Nothing but a text can have that many, such as a long log filter.
+    if value.matches(['[', '{']).count() > MAX_DEPTH {
+        return with(Value::from(value));
+    }
     let Ok(parsed) = value.parse::<Value>();
     // `8080` may be meant as a name or a path: as text it gets a second chance.
     with(parsed).or_else(|error| with(Value::from(value)).map_err(|_| error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(name: &str, value: &str) -> Result<Config, ConfigError> {
+        Config::load_with(None, [(name.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn a_variable_that_nests_without_end_is_refused_by_its_name() {
+        let endless = ["[".repeat(20_000), "{a=".repeat(20_000)];
+        for value in endless {
+            let error = load("FLEETGATE_LANE__CAPACITY", &value).unwrap_err();
+            assert!(error.to_string().contains("FLEETGATE_LANE__CAPACITY"));
+        }
+        let name = format!("FLEETGATE_LANE{}", "__CAPACITY".repeat(20_000));
+        assert!(load(&name, "1").unwrap_err().to_string().contains(&name));
+    }
+
+    #[test]
+    fn a_text_may_have_many_brackets() {
+        let filter = "app[span{field=1}]=debug,".repeat(20);
+        let config = load("FLEETGATE_LOG__FILTER", &filter).unwrap();
+        assert_eq!(config.log.filter, filter);
+    }
 }
