@@ -35,6 +35,7 @@ use reach::Reach;
 pub mod bare;
 pub mod binary;
 pub mod facts;
+pub mod fuzz;
 pub mod lane;
 pub mod outcome;
 pub mod paused;
