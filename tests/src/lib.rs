@@ -53,10 +53,9 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits for something that must come.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match timeout(PATIENCE, future).await {
-        Ok(value) => value,
-        Err(_elapsed) => panic!("{what} did not come within {PATIENCE:?}"),
-    }
+    timeout(PATIENCE, future)
+        .await
+        .unwrap_or_else(|_elapsed| panic!("{what} did not come within {PATIENCE:?}"))
 }
 
 /// A lab, its gateway and a client.
