@@ -31,6 +31,7 @@ pub fn clean(receipt: Option<CommandReceipt>, command_id: &str) -> CommandReceip
         recovered: false,
         queue_wait,
         device_time,
+        replayed: false,
     };
     assert_eq!(receipt, expected);
     assert!(wait(queue_wait) < PATIENCE, "{receipt:?}");

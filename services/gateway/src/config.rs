@@ -80,6 +80,10 @@ pub struct ServerConfig {
     /// Default `20s`.
     #[serde(with = "humantime_serde")]
     pub http2_keepalive_timeout: Duration,
+    /// How often a stream without an end is sent a message although there is
+    /// nothing to tell. Default `15s`.
+    #[serde(deserialize_with = "values::interval")]
+    pub heartbeat_interval: Duration,
     /// How long a TCP connection is idle before the kernel probes it. Default
     /// `60s`.
     #[serde(with = "humantime_serde")]
@@ -97,6 +101,7 @@ impl Default for ServerConfig {
             max_connections: defaults::MAX_CONNECTIONS,
             http2_keepalive_interval: Duration::from_secs(30),
             http2_keepalive_timeout: Duration::from_secs(20),
+            heartbeat_interval: Duration::from_secs(15),
             tcp_keepalive: Duration::from_secs(60),
         }
     }
@@ -129,6 +134,16 @@ pub struct LedgerSection {
     pub path: PathBuf,
     /// How a commit is made durable. Default `full`.
     pub synchronous: Synchronous,
+    /// What was recorded longer ago than this is removed, but for commands
+    /// without a fate. No default: everything is kept.
+    #[serde(with = "humantime_serde")]
+    pub retention_max_age: Option<Duration>,
+    /// While more than this is in use, what is oldest is removed, but for
+    /// commands without a fate. No default: everything is kept.
+    pub retention_max_size: Option<ByteSize>,
+    /// How often there is a look at what is to be removed. Default `1m`.
+    #[serde(deserialize_with = "values::interval")]
+    pub retention_interval: Duration,
 }
 
 impl Default for LedgerSection {
@@ -136,6 +151,9 @@ impl Default for LedgerSection {
         Self {
             path: defaults::ledger_path(),
             synchronous: Synchronous::default(),
+            retention_max_age: None,
+            retention_max_size: None,
+            retention_interval: Duration::from_secs(60),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! that is wrong is reported, not only the first, and what comes out needs no
 //! further check. Nothing here does I/O, knows a device or builds a status.
 
+mod content;
 mod enums;
 mod fields;
 mod record;
@@ -14,7 +15,8 @@ mod tests;
 mod time;
 mod violations;
 
-pub(crate) use record::{command_query, pending_record, record};
+pub(crate) use content::{Content, asked, types_other_text};
+pub(crate) use record::{command_query, event, fate_change, pending_record, record};
 pub(crate) use reply::CommandResponse;
 pub(crate) use request::{Asked, CommandRequest, ask};
 pub(crate) use time::timestamp;

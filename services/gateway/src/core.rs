@@ -1,27 +1,31 @@
 //! What all services share, and the one way that every command goes.
 //!
 //! ```text
-//! request ─► checked ─► device found ─► noted ─► its session ─► reply or status
+//! request ─► checked ─► device found ─► id claimed ─► its session ─► reply or status
+//!                                            └─► on record: replayed ─────────┘
 //! ```
 //!
 //! A handler's future may be dropped at any await. All that is lost then is the
 //! wait: the session owns the command from the moment that it has it.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use fleetgate_ledger::Ledger;
+use fleetgate_ledger::{CommandRow, Conclusion, Ledger};
 use fleetgate_proto::v1 as pb;
-use fleetgate_runner::{Reply, Udid};
-use fleetgate_session::{Job, Receipt, Success};
+use fleetgate_runner::{Fate, Reply, Udid};
+use fleetgate_session::{Failure, Job, Receipt, Session, Success};
 use prost::Message;
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 use tower::ServiceExt;
 use tracing::{Span, debug};
 
+use crate::claim::{Claim, Claims};
 use crate::convert::{Asked, CommandRequest, CommandResponse, ask, receipt};
 use crate::deadline::Deadline;
 use crate::fleet::{Fleet, NoSession};
+use crate::kept::Kept;
 use crate::pending::Pending;
 use crate::screenshot::Parts;
 use crate::status;
@@ -37,6 +41,11 @@ pub(crate) struct Shared {
     pub(crate) ledger: Ledger,
     pub(crate) pending: Pending,
     pub(crate) start_time: SystemTime,
+    /// How long a fate is waited for that nobody here is about to find out.
+    pub(crate) settle_patience: Duration,
+    pub(crate) heartbeat_interval: Duration,
+    /// Ends streams that do not end by themselves.
+    pub(crate) stop: CancellationToken,
     pub(crate) max_request_bytes: usize,
     pub(crate) max_reply_bytes: usize,
 }
@@ -46,6 +55,8 @@ struct Ran {
     device: Udid,
     receipt: Receipt,
     reply: Reply,
+    /// It had ended before this call.
+    replayed: bool,
 }
 
 impl Core {
@@ -69,6 +80,14 @@ impl Core {
         self.0.start_time
     }
 
+    pub(crate) fn heartbeat_interval(&self) -> Duration {
+        self.0.heartbeat_interval
+    }
+
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
     pub(crate) fn max_request_bytes(&self) -> usize {
         self.0.max_request_bytes
     }
@@ -87,9 +106,14 @@ impl Core {
             device,
             receipt: facts,
             reply,
+            replayed,
         } = self.run(request).await?;
-        let message = A::from_reply(receipt(facts.clone()), reply)
-            .ok_or_else(|| status::wrong_reply(&device, &facts))?;
+        let told = pb::CommandReceipt {
+            replayed,
+            ..receipt(facts.clone())
+        };
+        let message =
+            A::from_reply(told, reply).ok_or_else(|| status::wrong_reply(&device, &facts))?;
         let (bytes, limit) = (message.encoded_len(), self.max_reply_bytes());
         if bytes > limit {
             return Err(status::reply_too_large(&device, &facts, bytes, limit));
@@ -106,6 +130,7 @@ impl Core {
             device,
             receipt: facts,
             reply,
+            replayed: _,
         } = self.run(request).await?;
         let Reply::Screenshot(screenshot) = reply else {
             return Err(status::wrong_reply(&device, &facts));
@@ -127,28 +152,32 @@ impl Core {
             .await
             .ok_or_else(|| status::device_unknown(&asked.device, Some(&asked.command_id)))?;
         span.record("device.id", device.as_str());
-        let session = self
-            .fleet()
-            .session(&device)
-            .map_err(|reason| match reason {
-                NoSession::PortUnknown => status::runner_port_unknown(&device, &asked.command_id),
-                NoSession::Draining => status::draining(&device, &asked.command_id),
-            })?;
-
-        let admitted = self.pending().admit(&device, &asked);
-        let Asked {
-            device: _,
-            command_id,
-            command,
-        } = asked;
-        let job = Job {
-            command_id,
-            command,
-            deadline: deadline.instant(),
-            caller,
+        let answer = loop {
+            let admitted = match self.claims().claim(&device, &asked, deadline).await? {
+                Claim::Run(admitted) => admitted,
+                Claim::Replay(row) => return replay(device, *row),
+            };
+            let session = match self.session(&device, &asked) {
+                Ok(session) => session,
+                Err(refused) => {
+                    admitted.withdrawn();
+                    return Err(refused);
+                }
+            };
+            let job = Job {
+                command_id: asked.command_id.clone(),
+                command: asked.command.clone(),
+                deadline: deadline.instant(),
+                caller: caller.clone(),
+            };
+            let answer = session.oneshot(job).await;
+            admitted.answered(&answer);
+            match answer {
+                // Recorded since it was looked for.
+                Err(failed) if asked.named && matches!(failed.failure, Failure::Duplicate) => {}
+                answer @ (Ok(_) | Err(_)) => break answer,
+            }
         };
-        let answer = session.oneshot(job).await;
-        admitted.answered(&answer);
 
         let outcome = match &answer {
             Ok(success) => &success.receipt,
@@ -168,6 +197,70 @@ impl Core {
             device,
             receipt,
             reply,
+            replayed: false,
         })
     }
+
+    fn claims(&self) -> Claims<'_> {
+        Claims {
+            pending: &self.0.pending,
+            ledger: &self.0.ledger,
+            patience: self.0.settle_patience,
+        }
+    }
+
+    fn session(&self, device: &Udid, asked: &Asked) -> Result<Session, Status> {
+        self.fleet().session(device).map_err(|reason| match reason {
+            NoSession::PortUnknown => status::runner_port_unknown(device, &asked.command_id),
+            NoSession::Draining => status::draining(device, &asked.command_id),
+        })
+    }
+}
+
+/// What became of a mutation that is on record, as it was first told.
+fn replay(device: Udid, row: CommandRow) -> Result<Ran, Status> {
+    let Some(Conclusion { outcome, .. }) = row.conclusion else {
+        return Err(status::unsettled(&device, &row.command_id));
+    };
+    let mut receipt = Receipt {
+        command_id: row.command_id,
+        kind: row.kind,
+        fate: outcome.fate,
+        effect: outcome.effect,
+        reactivated: outcome.reactivated,
+        warning: outcome.warning.clone(),
+        attempts: outcome.attempts,
+        recovered: outcome.recovered,
+        queue_wait: outcome.queue_wait,
+        device_time: outcome.device_time,
+    };
+    let span = Span::current();
+    span.record("fleetgate.command.attempts", receipt.attempts);
+    span.record("fleetgate.command.fate", receipt.fate.as_str());
+    debug!(device.id = %device, fleetgate.command.id = %receipt.command_id, "replayed");
+    let message = match (outcome.fate, Kept::read(outcome.reply.as_ref())) {
+        (Fate::Completed | Fate::CompletedResultLost, Some(Kept::Said(message))) => message,
+        // The reply was not kept. What cannot be told again is lost.
+        (Fate::Completed | Fate::CompletedResultLost, Some(Kept::Refused(_)) | None) => {
+            receipt.fate = Fate::CompletedResultLost;
+            String::new()
+        }
+        (Fate::NotSent | Fate::Failed | Fate::Unknown, Some(Kept::Refused(refused))) => {
+            return Err(status::replayed(
+                &device,
+                &receipt,
+                &outcome,
+                Some(&refused),
+            ));
+        }
+        (Fate::NotSent | Fate::Failed | Fate::Unknown, Some(Kept::Said(_)) | None) => {
+            return Err(status::replayed(&device, &receipt, &outcome, None));
+        }
+    };
+    Ok(Ran {
+        device,
+        receipt,
+        reply: Reply::Done(message),
+        replayed: true,
+    })
 }

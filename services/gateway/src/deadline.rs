@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, Ready, ready};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 use tonic::body::Body;
@@ -47,6 +48,14 @@ impl Deadline {
     /// True once the caller has stopped waiting.
     pub(crate) fn has_passed(self) -> bool {
         self.0.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// What `work` gives, if it ends in time.
+    pub(crate) async fn wait<T>(self, work: impl Future<Output = T>) -> Result<T, Elapsed> {
+        match self.0 {
+            Some(deadline) => timeout_at(deadline, work).await,
+            None => Ok(work.await),
+        }
     }
 
     /// `work`, if it ends in time.

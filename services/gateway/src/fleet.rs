@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 use fleetgate_device::{Dialer, Inventory, RunnerExchange, Usbmuxd, UsbmuxdConfig, UsbmuxdTask};
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
-use fleetgate_session::{Session, SessionConfig, SessionTask};
+use fleetgate_session::{Condition, Session, SessionConfig, SessionTask, Unsettled};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -41,6 +41,8 @@ pub(crate) struct FleetConfig {
     pub(crate) devices: Devices,
     pub(crate) default_port: Option<RunnerPort>,
     pub(crate) session: SessionConfig,
+    /// Mutations that an earlier gateway left without a known fate.
+    pub(crate) unsettled: HashMap<Udid, Vec<Unsettled>>,
 }
 
 /// All phones and their sessions.
@@ -59,6 +61,8 @@ pub(crate) struct Fleet {
 struct Sessions {
     closed: bool,
     running: HashMap<Udid, (Session, SessionTask)>,
+    /// What an earlier gateway left behind, until a phone's session takes it.
+    unsettled: HashMap<Udid, Vec<Unsettled>>,
 }
 
 /// The tasks that keep a fleet's roster up to date; they end with this.
@@ -86,6 +90,7 @@ impl Fleet {
             devices,
             default_port,
             session,
+            unsettled,
         } = config;
         let (address, settle) = (dialer.label().to_owned(), mux.settle);
         let (usbmuxd, usbmuxd_task) = Usbmuxd::spawn(dialer, mux);
@@ -94,7 +99,10 @@ impl Fleet {
         let mut watcher = JoinSet::new();
         let watch = follow(usbmuxd.inventory(), Arc::clone(&roster));
         watcher.spawn(watch.instrument(info_span!("fleet")));
-        let sessions = Mutex::default();
+        let sessions = Mutex::new(Sessions {
+            unsettled,
+            ..Sessions::default()
+        });
         let fleet = Self {
             usbmuxd,
             address,
@@ -152,17 +160,43 @@ impl Fleet {
             return Err(NoSession::Draining);
         }
         let port = port.ok_or(NoSession::PortUnknown)?;
+        let unsettled = sessions.unsettled.remove(device).unwrap_or_default();
         let exchange = RunnerExchange::new(self.usbmuxd.clone(), device.clone(), port.get());
         let (session, task) = Session::spawn(
             device.clone(),
             exchange,
             self.recorder.clone(),
             self.config.clone(),
+            unsettled,
         );
         sessions
             .running
             .insert(device.clone(), (session.clone(), task));
         Ok(session)
+    }
+
+    /// Starts the session of every phone that an earlier gateway left something
+    /// behind at, as soon as it is known where its runner is.
+    pub(crate) async fn take_over(&self) {
+        let mut roster = self.roster.subscribe();
+        loop {
+            let left: Vec<Udid> = self.sessions().unsettled.keys().cloned().collect();
+            if left.is_empty() {
+                return;
+            }
+            for device in left {
+                match self.session(&device) {
+                    Ok(_session) => {
+                        info!(device.id = %device, "looking into what was left without a fate");
+                    }
+                    Err(NoSession::PortUnknown) => {}
+                    Err(NoSession::Draining) => return,
+                }
+            }
+            if roster.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// True once no command is admitted any more.
@@ -221,7 +255,12 @@ impl Fleet {
         let load = load.unwrap_or_default();
         let state = match entry.state {
             DeviceState::Detached => pb::DeviceState::Detached,
-            DeviceState::Attached => pb::DeviceState::Attached,
+            DeviceState::Attached => match load.condition {
+                Condition::Ready => pb::DeviceState::Attached,
+                Condition::Reconciling => pb::DeviceState::Reconciling,
+                Condition::Draining { .. } => pb::DeviceState::Draining,
+                Condition::Wedged => pb::DeviceState::Wedged,
+            },
         };
         pb::Device {
             udid: udid.to_string(),
@@ -243,6 +282,11 @@ impl Fleet {
 }
 
 impl FleetTasks {
+    /// Owns a task that ends with the fleet's own.
+    pub(crate) fn own(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.watcher.spawn(task);
+    }
+
     /// Stops to watch usbmuxd.
     pub(crate) async fn shutdown(mut self) {
         self.watcher.shutdown().await;

@@ -14,13 +14,17 @@ use crate::status;
 const PROTOCOL_VERSION: u32 = 1;
 
 /// What this gateway can do, by name. A name is never taken back.
-const CAPABILITIES: [&str; 7] = [
+const CAPABILITIES: [&str; 11] = [
     "automation",
+    "command-history",
     "command-ids",
     "command-ledger",
+    "command-replay",
+    "command-tail",
     "deadline-exceeded-with-fate",
     "grpc-web",
     "lost-reply-recovery",
+    "never-sent-proof",
     "screenshot-streaming",
 ];
 

@@ -1,7 +1,8 @@
 //! A gateway from start to end.
 //!
 //! ```text
-//! start      ledger ─► fleet ─► server ─► health SERVING
+//! start      ledger ─► what was left without a fate ─► fleet ─► server
+//!              ─► health SERVING
 //! shutdown   health NOT_SERVING, GOAWAY, no new command
 //!              ─► commands end, or are ended, and are recorded
 //!              ─► connections end, or are cut
@@ -11,16 +12,18 @@
 //! Invariant: a shutdown takes no longer than `drain_timeout` and what the last
 //! records and answers need, whatever clients do.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use fleetgate_device::{Dialer, UsbmuxdConfig};
-use fleetgate_ledger::{Ledger, LedgerConfig, LedgerError};
-use fleetgate_runner::Budgets;
-use fleetgate_session::SessionConfig;
+use fleetgate_ledger::{Ledger, LedgerConfig, LedgerError, RetentionConfig};
+use fleetgate_runner::{Budgets, Udid};
+use fleetgate_session::{SessionConfig, Unsettled};
 use tokio::time::{Instant, timeout_at};
-use tracing::{info, warn};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info, info_span, warn};
 
 use crate::config::{Config, Synchronous};
 use crate::core::{Core, Shared};
@@ -31,6 +34,10 @@ use crate::server::{Connections, Health, Limits, routes};
 
 /// What the last answers get to reach their callers.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
+
+/// How long a caller without a deadline waits for a fate that is open: longer
+/// than any window.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// What tests and simulated labs set besides the configuration.
 #[derive(Debug, Clone, Default)]
@@ -86,15 +93,26 @@ impl Gateway {
         let ledger = Ledger::open(ledger_config(&config)).await?;
         let pending = Pending::default();
         let recorder = Recorder::new(ledger.clone(), pending.clone());
-        let (fleet, tasks) = Fleet::spawn(fleet_config(&config, overrides), recorder);
+        let settle_patience = overrides.budgets.of(SETTLE_PATIENCE);
+        let fleet = FleetConfig {
+            unsettled: unsettled(&ledger).await?,
+            ..fleet_config(&config, overrides)
+        };
+        let (fleet, mut tasks) = Fleet::spawn(fleet, recorder);
         let core = Core::new(Shared {
             fleet,
             ledger,
             pending,
             start_time: SystemTime::now(),
+            settle_patience,
+            heartbeat_interval: config.server.heartbeat_interval,
+            stop: CancellationToken::new(),
             max_request_bytes: bytes(config.server.max_request_bytes.as_u64()),
             max_reply_bytes: bytes(config.server.max_reply_bytes.as_u64()),
         });
+        let heir = core.clone();
+        let take_over = async move { heir.fleet().take_over().await };
+        tasks.own(take_over.instrument(info_span!("fleet")));
         let (routes, health) = routes(&core)?;
         health.serving().await;
         let address = config.server.listen.address();
@@ -134,6 +152,7 @@ impl Gateway {
         core.fleet().close(drain_timeout).await;
         // Commands have been answered; streams without an end are told of it.
         health.end().await;
+        core.stop().cancel();
         let deadline = deadline.max(Instant::now() + LAST_ANSWERS);
         let drained = if timeout_at(deadline, connections.drained()).await.is_ok() {
             Drained::Clean
@@ -149,6 +168,20 @@ impl Gateway {
     }
 }
 
+/// What an earlier gateway left without a known fate, by phone.
+async fn unsettled(ledger: &Ledger) -> Result<HashMap<Udid, Vec<Unsettled>>, LedgerError> {
+    let mut unsettled = HashMap::<_, Vec<_>>::new();
+    for row in ledger.unsettled(None, None).await? {
+        unsettled.entry(row.device).or_default().push(Unsettled {
+            command_id: row.command_id,
+            kind: row.kind,
+            sent_at: row.created,
+            has_fate: row.conclusion.is_some(),
+        });
+    }
+    Ok(unsettled)
+}
+
 fn bytes(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
@@ -158,6 +191,11 @@ fn ledger_config(config: &Config) -> LedgerConfig {
         synchronous: match config.ledger.synchronous {
             Synchronous::Full => fleetgate_ledger::Synchronous::Full,
             Synchronous::Normal => fleetgate_ledger::Synchronous::Normal,
+        },
+        retention: RetentionConfig {
+            max_age: config.ledger.retention_max_age,
+            max_bytes: config.ledger.retention_max_size.map(|size| size.as_u64()),
+            interval: config.ledger.retention_interval,
         },
         ..LedgerConfig::new(&config.ledger.path)
     }
@@ -181,6 +219,7 @@ fn fleet_config(config: &Config, overrides: Overrides) -> FleetConfig {
             busy_ceiling: budgets.of(config.runner.busy_ceiling),
             ..SessionConfig::default()
         },
+        unsettled: HashMap::new(),
     }
 }
 
@@ -198,6 +237,19 @@ mod tests {
             |value| ledger_config(&config("FLEETGATE_LEDGER__SYNCHRONOUS", value)).synchronous;
         assert_eq!(kept("normal"), fleetgate_ledger::Synchronous::Normal);
         assert_eq!(kept("full"), fleetgate_ledger::Synchronous::Full);
+    }
+
+    #[test]
+    fn everything_is_kept_unless_a_limit_is_set() {
+        let retention = |name, value| ledger_config(&config(name, value)).retention;
+        let none = retention("FLEETGATE_LEDGER__SYNCHRONOUS", "full");
+        assert_eq!((none.max_age, none.max_bytes), (None, None));
+        let aged = retention("FLEETGATE_LEDGER__RETENTION_MAX_AGE", "90days");
+        assert_eq!(aged.max_age, Some(Duration::from_secs(90 * 24 * 60 * 60)));
+        let sized = retention("FLEETGATE_LEDGER__RETENTION_MAX_SIZE", "1GiB");
+        assert_eq!(sized.max_bytes, Some(1 << 30));
+        let often = retention("FLEETGATE_LEDGER__RETENTION_INTERVAL", "5s");
+        assert_eq!(often.interval, Duration::from_secs(5));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! its own answer.
 
 mod automation_service;
+mod claim;
 pub mod config;
 mod convert;
 mod core;
@@ -18,12 +19,19 @@ mod deadline;
 mod fleet;
 mod fleet_service;
 mod gateway;
+mod kept;
 mod ledger_service;
 mod pending;
 mod recorder;
 mod screenshot;
 mod server;
 mod status;
+mod tail;
 
 pub use config::{Config, ConfigError};
 pub use gateway::{Drained, Gateway, Overrides, StartError};
+
+/// Looking at a ledger's file from outside of a gateway.
+pub mod ledger {
+    pub use fleetgate_ledger::{Head, LedgerError, VerifyReport, verify};
+}

@@ -1,18 +1,21 @@
-//! Commands that were admitted and of which the ledger has no row yet.
+//! Commands that are under way: from their admission to their end.
 //!
 //! A mutation gets its row at its turn and a read gets one at its end. Until
 //! then a command that waits would look as if it had never been, so it is
-//! noted here, in memory, from its admission to its first row. After a crash
-//! nothing is noted, and rightly: a mutation without a row was not sent.
+//! noted here, in memory. The note also says what exactly was asked, so that a
+//! second call with the same id is told from another command; to the letter,
+//! which the ledger cannot. After a crash nothing is noted, and rightly: a
+//! mutation without a row was not sent.
 //!
 //! ```text
-//!   admit ──► noted ──► first row, or the end without one ──► gone
+//!   admit ──► noted, by as many callers as ask ──► a fate on record, or the end
+//!                                                  without one ──► gone
 //! ```
 //!
-//! Invariant: every note goes, whether its caller stays or not. A session ends
+//! Invariant: every note goes, whether its callers stay or not. A session ends
 //! every mutation that it has let in with a record ([`crate::recorder`]). It
 //! may drop a read that nobody waits for, and lets snapshots share a record, so
-//! that the note of a read goes with its caller. What is left is the mutation
+//! that the note of a read goes with its callers. What is left is the mutation
 //! that was not let in and whose caller left before it was told so: its note
 //! goes with age.
 
@@ -20,12 +23,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use fleetgate_runner::{BundleId, CommandId, CommandKind, Udid};
+use fleetgate_runner::{BundleId, Command, CommandId, CommandKind, Point, Udid};
 use fleetgate_session::{Failed, Failure, Success};
-
+use serde_json::{Map, Value};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::convert::Asked;
+use crate::convert::{Asked, Content, asked, types_other_text};
+
+#[cfg(test)]
+mod tests;
 
 /// Longer than any command waits and runs.
 const MAX_AGE: Duration = Duration::from_hours(24);
@@ -33,79 +40,152 @@ const MAX_AGE: Duration = Duration::from_hours(24);
 /// How many notes there are before the old ones are looked for.
 const SWEEP_AT: usize = 4096;
 
-/// One command without a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One command that is under way.
+#[derive(Debug, Clone)]
 pub(crate) struct Note {
     /// For which device.
     pub(crate) device: Udid,
-    /// Which command.
-    pub(crate) kind: CommandKind,
-    /// The app that it names.
-    pub(crate) app_bundle_id: Option<BundleId>,
     /// Since when.
     pub(crate) admitted: SystemTime,
+    command: Arc<Command<Point>>,
+    /// The fields of the request, as they go on record.
+    pub(crate) asked: Map<String, Value>,
     since: Instant,
+    /// Tells the note from a later one of the same id.
+    serial: u64,
+    /// Callers that wait.
+    holders: usize,
+    /// The first caller is there, or left without an answer: what the others
+    /// are answered does not end the command.
+    owned: bool,
+    /// The command will end with a record, whether its callers stay or not.
+    recorded: bool,
+    /// Cancelled when the note goes.
+    ended: CancellationToken,
 }
 
-/// The commands that are known here only. Clones share them.
+impl Note {
+    /// Which command.
+    pub(crate) fn kind(&self) -> CommandKind {
+        self.command.kind()
+    }
+
+    /// The app that it names.
+    pub(crate) fn app_bundle_id(&self) -> Option<&BundleId> {
+        self.command.bundle_id()
+    }
+
+    fn differing(&self, device: &Udid, command: &Command<Point>) -> Vec<String> {
+        let fields = asked(command);
+        let theirs = Content {
+            device,
+            kind: command.kind(),
+            app_bundle_id: command.bundle_id(),
+            asked: &fields,
+        };
+        let ours = Content {
+            device: &self.device,
+            kind: self.kind(),
+            app_bundle_id: self.app_bundle_id(),
+            asked: &self.asked,
+        };
+        let mut differing = ours.differing(&theirs);
+        let text = "text".to_owned();
+        if types_other_text(&self.command, command) && !differing.contains(&text) {
+            differing.push(text);
+        }
+        differing
+    }
+}
+
+/// The commands that are under way. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pending(Arc<Mutex<Notes>>);
 
 #[derive(Debug, Default)]
 struct Notes {
-    notes: HashMap<CommandId, Note>,
+    by_id: HashMap<CommandId, Note>,
+    serial: u64,
     /// How many the last look for old ones left.
     kept: usize,
 }
 
 impl Notes {
-    fn add(&mut self, command_id: CommandId, note: Note) {
-        if self.notes.len() >= SWEEP_AT.max(2 * self.kept) {
-            self.notes
+    fn add(&mut self, command_id: &CommandId, note: Note) {
+        if self.by_id.len() >= SWEEP_AT.max(2 * self.kept) {
+            self.by_id
                 .retain(|_, kept| note.since - kept.since < MAX_AGE);
-            self.kept = self.notes.len();
+            self.kept = self.by_id.len();
         }
-        // Who uses an id a second time is refused in a moment, and the first
-        // is not to be forgotten for that.
-        self.notes.entry(command_id).or_insert(note);
+        self.by_id.insert(command_id.clone(), note);
+    }
+
+    fn remove(&mut self, command_id: &CommandId) {
+        if let Some(note) = self.by_id.remove(command_id) {
+            note.ended.cancel();
+        }
     }
 }
 
+/// Another command with the same id is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Other {
+    /// The fields in which the two differ.
+    pub(crate) fields: Vec<String>,
+}
+
 impl Pending {
-    /// Notes a command that is about to be handed to its device's session.
-    pub(crate) fn admit(&self, device: &Udid, asked: &Asked) -> Admitted {
+    /// Notes a command that is about to be handed to its device's session, or
+    /// joins the same command if it is under way.
+    pub(crate) fn admit(&self, device: &Udid, asked: &Asked) -> Result<Admitted, Other> {
+        let Asked {
+            device: _,
+            command_id,
+            named: _,
+            command,
+        } = asked;
+        let mut notes = self.lock();
+        if let Some(note) = notes.by_id.get_mut(command_id) {
+            let fields = note.differing(device, command);
+            if !fields.is_empty() {
+                return Err(Other { fields });
+            }
+            note.holders += 1;
+            return Ok(Admitted::new(self, command_id, note, false));
+        }
+        notes.serial += 1;
         let note = Note {
             device: device.clone(),
-            kind: asked.command.kind(),
-            app_bundle_id: asked.command.bundle_id().cloned(),
             admitted: SystemTime::now(),
+            command: Arc::new(command.clone()),
+            asked: crate::convert::asked(command),
             since: Instant::now(),
+            serial: notes.serial,
+            holders: 1,
+            owned: true,
+            recorded: command.is_mutation(),
+            ended: CancellationToken::new(),
         };
-        let goes_on = note.kind.is_mutation();
-        self.lock().add(asked.command_id.clone(), note);
-        Admitted {
-            pending: self.clone(),
-            command_id: asked.command_id.clone(),
-            goes_on,
-        }
+        let admitted = Admitted::new(self, command_id, &note, true);
+        notes.add(command_id, note);
+        Ok(admitted)
     }
 
     /// What is noted of a command.
     pub(crate) fn get(&self, command_id: &CommandId) -> Option<Note> {
-        self.lock().notes.get(command_id).cloned()
+        self.lock().by_id.get(command_id).cloned()
     }
 
-    /// The command has a row, or has ended and will have none.
+    /// The command has ended.
     pub(crate) fn forget(&self, command_id: &CommandId) {
-        self.lock().notes.remove(command_id);
+        self.lock().remove(command_id);
     }
 
     /// [`Pending::forget`] for when the guard is dropped.
-    pub(crate) fn ending(&self, command_id: &CommandId) -> Admitted {
-        Admitted {
+    pub(crate) fn ending(&self, command_id: &CommandId) -> Ending {
+        Ending {
             pending: self.clone(),
             command_id: command_id.clone(),
-            goes_on: false,
         }
     }
 
@@ -115,128 +195,106 @@ impl Pending {
     }
 }
 
-/// The caller's part in a note.
+/// Forgets a command when it is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it ends the note"]
+pub(crate) struct Ending {
+    pending: Pending,
+    command_id: CommandId,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.pending.forget(&self.command_id);
+    }
+}
+
+/// What a caller knows of a command's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It left without an answer.
+    Untold,
+    /// Its answer was that the command goes on.
+    GoesOn,
+    /// Its answer was the end, of the command or of its own part in it.
+    Told,
+}
+
+/// One caller's part in a note.
 #[derive(Debug)]
 #[must_use = "a note that nobody takes away stays"]
 pub(crate) struct Admitted {
     pending: Pending,
     command_id: CommandId,
-    /// True if the session will end the command with a record of this id,
-    /// whether its caller stays or not.
-    goes_on: bool,
+    serial: u64,
+    first: bool,
+    end: End,
+    ended: CancellationToken,
 }
 
 impl Admitted {
-    /// The session has answered: the command has ended, unless it goes on
-    /// without its caller.
+    fn new(pending: &Pending, command_id: &CommandId, note: &Note, first: bool) -> Self {
+        Self {
+            pending: pending.clone(),
+            command_id: command_id.clone(),
+            serial: note.serial,
+            first,
+            end: End::Untold,
+            ended: note.ended.clone(),
+        }
+    }
+
+    /// True for whoever asked first of those who ask now.
+    pub(crate) fn is_first(&self) -> bool {
+        self.first
+    }
+
+    /// Waits for the command's end.
+    pub(crate) async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+
+    /// The command is not handed to a session: it has ended, or must not be.
+    pub(crate) fn withdrawn(mut self) {
+        self.end = End::Told;
+    }
+
+    /// The session has answered.
     pub(crate) fn answered(mut self, answer: &Result<Success, Failed>) {
-        self.goes_on = match answer {
+        self.end = match answer {
             // A receipt with another id is that of a snapshot that was shared.
             Err(Failed {
                 failure: Failure::DeadlineExceeded,
                 receipt,
-            }) => receipt.command_id == self.command_id,
-            Ok(_) | Err(_) => false,
+            }) if receipt.command_id == self.command_id => End::GoesOn,
+            Ok(_) | Err(_) => End::Told,
         };
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        if !self.goes_on {
-            self.pending.forget(&self.command_id);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use fleetgate_runner::{Command, DeviceCommand, Effect, Fate};
-    use fleetgate_session::Receipt;
-
-    use super::*;
-
-    fn device() -> Udid {
-        "00008110-000978540290401E".parse().unwrap()
-    }
-
-    fn asked(command: DeviceCommand) -> Asked {
-        let (device, command_id) = ("phone".to_owned(), id("c-1"));
-        Asked {
-            device,
-            command_id,
-            command: Command::Device(command),
-        }
-    }
-
-    fn id(text: &str) -> CommandId {
-        text.parse().unwrap()
-    }
-
-    #[expect(clippy::result_large_err, reason = "what a session answers")]
-    fn failed(command_id: &str, failure: Failure) -> Result<Success, Failed> {
-        let receipt = Receipt {
-            command_id: id(command_id),
-            kind: CommandKind::Shutdown,
-            fate: Fate::NotSent,
-            effect: Effect::None,
-            reactivated: false,
-            warning: None,
-            attempts: 0,
-            recovered: false,
-            queue_wait: Duration::ZERO,
-            device_time: Duration::ZERO,
+        let mut notes = self.pending.lock();
+        let Some(note) = notes.by_id.get_mut(&self.command_id) else {
+            return;
         };
-        Err(Failed { receipt, failure })
-    }
-
-    fn is_noted(pending: &Pending) -> bool {
-        pending.get(&id("c-1")).is_some()
-    }
-
-    #[test]
-    fn a_mutation_stays_noted_when_its_caller_leaves_and_until_it_has_a_row() {
-        let pending = Pending::default();
-        drop(pending.admit(&device(), &asked(DeviceCommand::Shutdown)));
-        assert!(is_noted(&pending));
-        pending.forget(&id("c-1"));
-        assert!(!is_noted(&pending));
-    }
-
-    #[test]
-    fn the_note_of_a_read_goes_with_its_caller() {
-        let pending = Pending::default();
-        let admitted = pending.admit(&device(), &asked(DeviceCommand::Screenshot));
-        assert!(is_noted(&pending));
-        drop(admitted);
-        assert!(!is_noted(&pending));
-    }
-
-    #[test]
-    fn an_answer_ends_the_note_unless_the_command_goes_on() {
-        let pending = Pending::default();
-        let admit = || pending.admit(&device(), &asked(DeviceCommand::Screenshot));
-        admit().answered(&failed("c-1", Failure::LaneFull { limit: 1 }));
-        assert!(!is_noted(&pending));
-        admit().answered(&failed("another", Failure::DeadlineExceeded));
-        assert!(!is_noted(&pending));
-        admit().answered(&failed("c-1", Failure::DeadlineExceeded));
-        assert!(is_noted(&pending));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_nobody_took_away_goes_with_age() {
-        let pending = Pending::default();
-        let admit = |number: usize| {
-            let asked = Asked {
-                command_id: id(&format!("c-{number}")),
-                ..asked(DeviceCommand::Shutdown)
-            };
-            drop(pending.admit(&device(), &asked));
+        if note.serial != self.serial {
+            return;
+        }
+        note.holders -= 1;
+        let told_the_end = match self.end {
+            End::Untold => false,
+            End::GoesOn => {
+                note.recorded = true;
+                false
+            }
+            End::Told => {
+                note.owned &= !self.first;
+                !note.owned
+            }
         };
-        (0..SWEEP_AT).for_each(admit);
-        tokio::time::advance(MAX_AGE).await;
-        admit(SWEEP_AT);
-        assert_eq!(pending.lock().notes.len(), 1);
+        if note.holders == 0 && (told_the_end || !note.recorded) {
+            notes.remove(&self.command_id);
+        }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use fleetgate_ledger::{
-    KeptReply, Ledger, LedgerError, NewFate, NewIntent, NewRecord, Outcome,
+    KeptReply, Ledger, LedgerError, NewFate, NewIntent, NewRecord, NewResolution, Outcome,
 };
-use fleetgate_runner::CommandId;
+use fleetgate_runner::{CommandId, Reply};
 use fleetgate_session::{
-    Conclusion, Intent, Receipt, Record, RecordError, RecordErrorKind, Subject,
+    Conclusion, Failure, Intent, Receipt, Record, RecordError, RecordErrorKind, Resolution, Subject,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -62,7 +62,14 @@ impl Service<Record> for Recorder {
                 Record::Concluded(conclusion) => {
                     // Also if the session's patience ends before the ledger does.
                     let _ended = pending.ending(&conclusion.receipt.command_id);
-                    conclude(&ledger, *conclusion).await.map_err(refused)?;
+                    let asked = asked(&pending, &conclusion.receipt.command_id);
+                    conclude(&ledger, *conclusion, asked)
+                        .await
+                        .map_err(refused)?;
+                }
+                Record::Resolved(resolution) => {
+                    let resolution = resolved(*resolution);
+                    ledger.resolve(resolution).await.map_err(refused)?;
                 }
             }
             Ok(())
@@ -86,11 +93,6 @@ async fn conclude(
     conclusion: Conclusion,
     asked: Map<String, Value>,
 ) -> Result<(), LedgerError> {
-    let reply = Kept::of(&conclusion).and_then(|kept| kept.text());
-    let hint = conclusion
-        .failure
-        .as_ref()
-        .and_then(|failure| failure.hint().map(ToOwned::to_owned));
     let Conclusion {
         device,
         intended,
@@ -99,15 +101,17 @@ async fn conclude(
         receipt,
         reason,
         message,
-        reply: _,
-        failure: _,
+        reply,
+        failure,
     } = conclusion;
     let command_id = receipt.command_id.clone();
-    let outcome = Outcome {
-        hint: hint.map(shortened),
-        reply: reply.map(KeptReply::of),
-        ..outcome(receipt, reason, message)
-    };
+    let outcome = outcome(Facts {
+        receipt,
+        reason,
+        message,
+        reply,
+        failure,
+    });
     if intended {
         return ledger
             .conclude(NewFate {
@@ -149,20 +153,64 @@ fn intended(intent: Intent, asked: Map<String, Value>) -> NewIntent {
     }
 }
 
-fn outcome(receipt: Receipt, reason: Option<String>, message: Option<String>) -> Outcome {
+fn resolved(resolution: Resolution) -> NewResolution {
+    let Resolution {
+        device: _,
+        receipt,
+        reason,
+        message,
+        reply,
+        failure,
+        why,
+        settled_for_good,
+    } = resolution;
+    NewResolution {
+        command_id: receipt.command_id.clone(),
+        outcome: outcome(Facts {
+            receipt,
+            reason,
+            message,
+            reply,
+            failure,
+        }),
+        why: shortened(why),
+        is_final: settled_for_good,
+    }
+}
+
+/// What a session says of a command's end.
+struct Facts {
+    receipt: Receipt,
+    reason: Option<String>,
+    message: Option<String>,
+    reply: Option<Reply>,
+    failure: Option<Failure>,
+}
+
+fn outcome(facts: Facts) -> Outcome {
+    let Facts {
+        receipt,
+        reason,
+        message,
+        reply,
+        failure,
+    } = facts;
+    let hint = failure.as_ref().and_then(Failure::hint);
+    let hint = hint.map(|hint| shortened(hint.to_owned()));
+    let kept = Kept::of(&receipt, reply, failure).and_then(|kept| kept.text());
     Outcome {
         fate: receipt.fate,
         effect: receipt.effect,
         reason: reason.map(shortened),
         message: message.map(shortened),
         warning: receipt.warning.map(shortened),
+        hint,
         reactivated: receipt.reactivated,
         attempts: receipt.attempts,
         recovered: receipt.recovered,
         queue_wait: receipt.queue_wait,
         device_time: receipt.device_time,
-        hint: None,
-        reply: None,
+        reply: kept.map(KeptReply::of),
     }
 }
 
@@ -184,6 +232,8 @@ fn refused(error: LedgerError) -> RecordError {
         | LedgerError::NewerSchema { .. }
         | LedgerError::Foreign { .. }
         | LedgerError::Corrupt { .. }
+        | LedgerError::OlderSchema { .. }
+        | LedgerError::BrokenChain { .. }
         | LedgerError::Schema { .. }
         | LedgerError::NotIntended { .. }
         | LedgerError::Unredacted { .. }
@@ -195,6 +245,9 @@ fn refused(error: LedgerError) -> RecordError {
         | LedgerError::Interrupted
         | LedgerError::InvalidPageToken
         | LedgerError::PageTokenMismatch
+        | LedgerError::InvalidCursor
+        | LedgerError::ForeignCursor
+        | LedgerError::CursorGap { .. }
         | LedgerError::UnreadableRow { .. } => RecordErrorKind::Unavailable,
     };
     RecordError {

@@ -16,17 +16,18 @@
 //! | a reply larger than is sent | RESOURCE_EXHAUSTED |
 //! | the runner's time or the caller's is over | DEADLINE_EXCEEDED |
 //! | any other verdict; a fate that is unknown | UNKNOWN |
-//! | a command id that is on record | ALREADY_EXISTS |
+//! | a command id that belongs to another request | ALREADY_EXISTS + BadRequest |
 
 use std::time::Duration;
 
-use fleetgate_ledger::LedgerError;
+use fleetgate_ledger::{LedgerError, Outcome};
 use fleetgate_runner::{CommandId, Effect, Fate, RunnerCode, SendError, Udid};
 use fleetgate_session::{Failed, Failure, Receipt};
 use tonic::{Code, Status};
 
 use crate::convert::{Invalid, Violation};
 use crate::deadline::MalformedTimeout;
+use crate::kept::Refused;
 use crate::screenshot::NotPng;
 
 mod refusal;
@@ -37,12 +38,18 @@ use refusal::{Facts, Refusal};
 
 /// When to ask again after something that passes by itself.
 const SOON: Duration = Duration::from_secs(1);
+/// What to do about a command that is on record as not sent.
+const NEW_ID: &str = "nothing was sent, and nothing will be under this id: use a new one";
 /// When to ask again after a gateway has gone.
 const LATER: Duration = Duration::from_secs(5);
 
 /// A command that failed.
 pub(crate) fn failed(device: &Udid, failed: &Failed) -> Status {
     let Failed { receipt, failure } = failed;
+    if let Failure::IdConflict { fields } = failure {
+        let fields = fields.iter().map(ToString::to_string).collect();
+        return id_conflict(device, &receipt.command_id, fields);
+    }
     Refusal::new(
         code(failure, receipt),
         failure.reason().to_string(),
@@ -53,7 +60,8 @@ pub(crate) fn failed(device: &Udid, failed: &Failed) -> Status {
     .into()
 }
 
-fn code(failure: &Failure, receipt: &Receipt) -> Code {
+/// The code of a failure.
+pub(crate) fn code(failure: &Failure, receipt: &Receipt) -> Code {
     match failure {
         Failure::Runner(error) => verdict_code(&error.code),
         Failure::NotSent(error) => unsent_code(error),
@@ -72,7 +80,9 @@ fn code(failure: &Failure, receipt: &Receipt) -> Code {
                 Code::Unavailable
             }
         }
-        Failure::Duplicate => Code::AlreadyExists,
+        Failure::Duplicate | Failure::IdConflict { .. } => Code::AlreadyExists,
+        // That it is draining explains the failure and does not change it.
+        Failure::Draining { failure, .. } => code(failure, receipt),
         Failure::Crashed => Code::Internal,
     }
 }
@@ -180,6 +190,10 @@ fn too_large(bytes: usize, limit: usize) -> Refusal {
 
 /// A request that cannot be used.
 pub(crate) fn invalid(invalid: Invalid) -> Status {
+    unusable(invalid).into()
+}
+
+fn unusable(invalid: Invalid) -> Refusal {
     let Invalid {
         violations,
         device,
@@ -192,7 +206,6 @@ pub(crate) fn invalid(invalid: Invalid) -> Status {
     Refusal::new(Code::InvalidArgument, "INVALID_ARGUMENT", words.join("; "))
         .facts(Facts::not_sent(device.as_deref(), command_id.as_deref()))
         .violations(violations)
-        .into()
 }
 
 /// A `grpc-timeout` that does not follow the specification.
@@ -242,19 +255,160 @@ pub(crate) fn draining(device: &Udid, command_id: &CommandId) -> Status {
     .into()
 }
 
-/// A command of which the ledger has no record.
-pub(crate) fn command_unknown(command_id: &CommandId) -> Status {
+/// A command that is not on record, and would be if it were a mutation that
+/// was ever sent.
+pub(crate) fn never_sent(command_id: &CommandId) -> Status {
     Refusal::new(
         Code::NotFound,
-        "COMMAND_UNKNOWN",
-        "no such command is on record",
+        "NEVER_SENT",
+        "no such command is on record, and no mutation is sent without a record",
+    )
+    .facts(Facts::not_sent(None, Some(command_id.as_str())))
+    .into()
+}
+
+/// A command that is not on record, which proves nothing.
+pub(crate) fn no_record(command_id: &CommandId) -> Status {
+    Refusal::new(
+        Code::NotFound,
+        "NO_RECORD",
+        "no such command is on record, and its record may have been pruned",
     )
     .facts(Facts::about(command_id))
     .into()
 }
 
+/// A request with the id of another.
+pub(crate) fn id_conflict(device: &Udid, command_id: &CommandId, fields: Vec<String>) -> Status {
+    let message = format!(
+        "the command id belongs to a request that differs in {}",
+        fields.join(", ")
+    );
+    let facts = Facts::not_sent(Some(device.as_str()), Some(command_id.as_str()))
+        .with("differing", &fields.join(","))
+        .hint(Some(
+            "this request was not sent: use a new id for it; the fate of the other is in the ledger",
+        ));
+    let violations = fields.into_iter().map(|field| Violation {
+        field,
+        description: "differs from the request that has this command id".to_owned(),
+    });
+    Refusal::new(Code::AlreadyExists, "COMMAND_ID_CONFLICT", message)
+        .facts(facts)
+        .violations(violations.collect())
+        .into()
+}
+
+/// A caller whose deadline passed while it waited for the end of the same
+/// command, which goes on.
+pub(crate) fn overdue(device: &Udid, command_id: &CommandId) -> Status {
+    waiting(
+        Code::DeadlineExceeded,
+        "DEADLINE_EXCEEDED",
+        "the deadline passed",
+        device,
+        command_id,
+    )
+}
+
+/// A command whose fate is still open, and nobody knows when that ends.
+pub(crate) fn unsettled(device: &Udid, command_id: &CommandId) -> Status {
+    waiting(
+        Code::Unknown,
+        "FATE_UNKNOWN",
+        "the command may have been sent, and its fate is not on record yet",
+        device,
+        command_id,
+    )
+}
+
+fn waiting(
+    code: Code,
+    reason: &'static str,
+    message: &'static str,
+    device: &Udid,
+    command_id: &CommandId,
+) -> Status {
+    let facts = Facts::about(command_id)
+        .with("device", device.as_str())
+        .outcome(Fate::Unknown, Effect::Unknown, false)
+        .hint(Some("look the command up by its id: it may still go on"));
+    Refusal::new(code, reason, message).facts(facts).into()
+}
+
+/// A caller whose deadline passed before anything was done for it.
+pub(crate) fn unclaimed(device: &Udid, command_id: &CommandId) -> Status {
+    Refusal::new(
+        Code::DeadlineExceeded,
+        "DEADLINE_EXCEEDED",
+        "the deadline passed before the command id could be looked up",
+    )
+    .facts(Facts::not_sent(
+        Some(device.as_str()),
+        Some(command_id.as_str()),
+    ))
+    .retry(Some(SOON))
+    .into()
+}
+
+/// A recorded refusal, as it was first told.
+pub(crate) fn replayed(
+    device: &Udid,
+    receipt: &Receipt,
+    outcome: &Outcome,
+    refused: Option<&Refused>,
+) -> Status {
+    // What an older gateway recorded has no code, and no retry was promised.
+    let code = refused.map_or(Code::Unknown, Refused::code);
+    let facts = Facts::of(device, receipt)
+        .hint(outcome.hint.as_deref())
+        .with("replayed", "true");
+    let facts = match (receipt.fate, &outcome.hint) {
+        (Fate::NotSent, Some(hint)) => facts.hint(Some(&format!("{NEW_ID}; {hint}"))),
+        (Fate::NotSent, None) => facts.hint(Some(NEW_ID)),
+        (
+            Fate::Completed | Fate::CompletedResultLost | Fate::Failed | Fate::Unknown,
+            Some(_) | None,
+        ) => facts,
+    };
+    Refusal::new(
+        code,
+        outcome.reason.clone().unwrap_or_default(),
+        outcome.message.clone().unwrap_or_default(),
+    )
+    .facts(facts)
+    .retry(refused.and_then(Refused::retry))
+    .into()
+}
+
+/// A ledger that could not be asked about the id of a mutation.
+pub(crate) fn ledger_before(error: &LedgerError, device: &Udid, command_id: &CommandId) -> Status {
+    ledger_refusal(error)
+        .facts(Facts::not_sent(
+            Some(device.as_str()),
+            Some(command_id.as_str()),
+        ))
+        .into()
+}
+
+/// A stream that ends because the gateway does; it can be resumed.
+pub(crate) fn stream_draining() -> Status {
+    Refusal::new(
+        Code::Unavailable,
+        "GATEWAY_DRAINING",
+        "the gateway is draining",
+    )
+    .facts(Facts::default().hint(Some("resume with the last cursor")))
+    .retry(Some(LATER))
+    .into()
+}
+
 /// A ledger that could not be read.
 pub(crate) fn ledger(error: &LedgerError) -> Status {
+    ledger_refusal(error).into()
+}
+
+fn ledger_refusal(error: &LedgerError) -> Refusal {
     let message = error.to_string();
     match error {
         LedgerError::InvalidPageToken | LedgerError::PageTokenMismatch => {
@@ -262,16 +416,21 @@ pub(crate) fn ledger(error: &LedgerError) -> Status {
                 field: "page_token".to_owned(),
                 description: message,
             };
-            invalid(vec![violation].into())
+            unusable(vec![violation].into())
+        }
+        LedgerError::InvalidCursor | LedgerError::ForeignCursor => {
+            let violation = Violation {
+                field: "after_cursor".to_owned(),
+                description: message,
+            };
+            unusable(vec![violation].into())
         }
         LedgerError::Unavailable { .. } => {
-            Refusal::new(Code::Unavailable, "LEDGER_UNAVAILABLE", message)
-                .retry(Some(SOON))
-                .into()
+            Refusal::new(Code::Unavailable, "LEDGER_UNAVAILABLE", message).retry(Some(SOON))
         }
-        LedgerError::Closed => Refusal::new(Code::Unavailable, "GATEWAY_DRAINING", message)
-            .retry(Some(LATER))
-            .into(),
+        LedgerError::Closed => {
+            Refusal::new(Code::Unavailable, "GATEWAY_DRAINING", message).retry(Some(LATER))
+        }
         LedgerError::NotAFile { .. }
         | LedgerError::Directory { .. }
         | LedgerError::File { .. }
@@ -279,6 +438,8 @@ pub(crate) fn ledger(error: &LedgerError) -> Status {
         | LedgerError::NewerSchema { .. }
         | LedgerError::Foreign { .. }
         | LedgerError::Corrupt { .. }
+        | LedgerError::OlderSchema { .. }
+        | LedgerError::BrokenChain { .. }
         | LedgerError::Schema { .. }
         | LedgerError::Duplicate { .. }
         | LedgerError::NotIntended { .. }
@@ -288,8 +449,9 @@ pub(crate) fn ledger(error: &LedgerError) -> Status {
         | LedgerError::Full { .. }
         | LedgerError::Storage { .. }
         | LedgerError::Interrupted
+        | LedgerError::CursorGap { .. }
         | LedgerError::UnreadableRow { .. } => {
-            Refusal::new(Code::Internal, "LEDGER_FAILED", message).into()
+            Refusal::new(Code::Internal, "LEDGER_FAILED", message)
         }
     }
 }

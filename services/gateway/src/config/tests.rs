@@ -40,8 +40,12 @@ fn an_empty_file_gives_the_documented_defaults() {
         config.server.http2_keepalive_timeout,
         Duration::from_secs(20)
     );
+    assert_eq!(config.server.heartbeat_interval, Duration::from_secs(15));
     assert_eq!(config.server.tcp_keepalive, Duration::from_secs(60));
     assert_eq!(config.ledger.synchronous, Synchronous::Full);
+    assert_eq!(config.ledger.retention_max_age, None);
+    assert_eq!(config.ledger.retention_max_size, None);
+    assert_eq!(config.ledger.retention_interval, Duration::from_secs(60));
     assert_eq!(config.lane.capacity.get(), 64);
     assert_eq!(config.runner.port, None);
     assert_eq!(config.runner.busy_ceiling, Duration::from_secs(30));
@@ -63,12 +67,16 @@ fn every_key_of_the_file_is_taken() {
         max_connections = 8
         http2_keepalive_interval = "11s"
         http2_keepalive_timeout = "12s"
+        heartbeat_interval = "14s"
         tcp_keepalive = "13s"
         [usbmuxd]
         address = "127.0.0.1:27015"
         [ledger]
         path = "/var/lib/fleetgate/l.db"
         synchronous = "normal"
+        retention_max_age = "30days"
+        retention_max_size = "2GiB"
+        retention_interval = "10m"
         [lane]
         capacity = 3
         [runner]
@@ -98,6 +106,7 @@ fn every_key_of_the_file_is_taken() {
         config.server.http2_keepalive_timeout,
         Duration::from_secs(12)
     );
+    assert_eq!(config.server.heartbeat_interval, Duration::from_secs(14));
     assert_eq!(config.server.tcp_keepalive, Duration::from_secs(13));
     assert_eq!(
         config.usbmuxd.address,
@@ -105,6 +114,11 @@ fn every_key_of_the_file_is_taken() {
     );
     assert_eq!(config.ledger.path, PathBuf::from("/var/lib/fleetgate/l.db"));
     assert_eq!(config.ledger.synchronous, Synchronous::Normal);
+    let month = Duration::from_secs(30 * 24 * 60 * 60);
+    assert_eq!(config.ledger.retention_max_age, Some(month));
+    let size = config.ledger.retention_max_size.map(|size| size.as_u64());
+    assert_eq!(size, Some(2 << 30));
+    assert_eq!(config.ledger.retention_interval, Duration::from_secs(600));
     assert_eq!(config.lane.capacity.get(), 3);
     assert_eq!(config.runner.port.map(RunnerPort::get), Some(8100));
     assert_eq!(config.runner.busy_ceiling, Duration::from_millis(250));
@@ -148,9 +162,25 @@ fn a_bad_value_is_named_with_its_line_and_key() {
         ("[server]\nlisten = \"7700\"", "listen"),
         ("[server]\nmax_reply_bytes = \"much\"", "max_reply_bytes"),
         ("[server]\nmax_connections = 0", "max_connections"),
+        (
+            "[server]\nheartbeat_interval = \"0s\"",
+            "heartbeat_interval",
+        ),
         ("[lane]\ncapacity = 0", "capacity"),
         ("[log]\nformat = \"xml\"", "format"),
         ("[ledger]\nsynchronous = \"off\"", "synchronous"),
+        (
+            "[ledger]\nretention_max_age = \"ever\"",
+            "retention_max_age",
+        ),
+        (
+            "[ledger]\nretention_max_size = \"much\"",
+            "retention_max_size",
+        ),
+        (
+            "[ledger]\nretention_interval = \"0s\"",
+            "retention_interval",
+        ),
         ("[usbmuxd]\naddress = \"\"", "address"),
     ] {
         let message = refusal(text);

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use fleetgate_device::Address;
 use fleetgate_runner::Udid;
@@ -129,4 +130,13 @@ pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Addr
     String::deserialize(deserializer)?
         .parse()
         .map_err(de::Error::custom)
+}
+
+/// A duration that is not zero.
+pub(super) fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let duration: Duration = humantime_serde::deserialize(deserializer)?;
+    if duration.is_zero() {
+        return Err(de::Error::custom("must be longer than nothing"));
+    }
+    Ok(duration)
 }

@@ -1,8 +1,14 @@
 //! The ledger's rows and queries.
 
-use fleetgate_ledger::{CommandQuery, CommandRow, Conclusion, Outcome, PageToken};
+use std::time::UNIX_EPOCH;
+
+use fleetgate_ledger::{
+    Checkpoint, CommandQuery, CommandRow, Conclusion, EventKind, LedgerEvent, Outcome, PageToken,
+    Subject,
+};
 use fleetgate_proto::v1 as pb;
-use fleetgate_runner::CommandId;
+use fleetgate_proto::v1::ledger_event::Entry;
+use fleetgate_runner::{CommandId, Fate};
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
 use serde_json::Map;
@@ -24,7 +30,10 @@ pub(crate) fn record(row: CommandRow) -> pb::CommandRecord {
         create_time: Some(timestamp(row.created)),
         ..pb::CommandRecord::default()
     };
-    if let Some(Conclusion { outcome, concluded }) = row.conclusion {
+    if let Some(Conclusion {
+        outcome, concluded, ..
+    }) = row.conclusion
+    {
         let Outcome {
             fate: became,
             effect: did,
@@ -36,6 +45,8 @@ pub(crate) fn record(row: CommandRow) -> pb::CommandRecord {
             recovered,
             queue_wait,
             device_time,
+            hint: _,
+            reply: _,
         } = outcome;
         record.fate = fate(became).into();
         record.effect = effect(did).into();
@@ -52,13 +63,97 @@ pub(crate) fn record(row: CommandRow) -> pb::CommandRecord {
     record
 }
 
+/// One word on a command's fate as the API tells it.
+pub(crate) fn fate_change(conclusion: Conclusion) -> pb::FateChange {
+    let Conclusion {
+        revision,
+        outcome,
+        concluded,
+        why,
+        is_final,
+    } = conclusion;
+    pb::FateChange {
+        revision,
+        time: Some(timestamp(concluded)),
+        fate: fate(outcome.fate).into(),
+        effect: effect(outcome.effect).into(),
+        reason: outcome.reason,
+        why,
+        unknown_for_good: is_final && outcome.fate == Fate::Unknown,
+    }
+}
+
+/// An event of the ledger as the API tells it.
+pub(crate) fn event(event: LedgerEvent) -> pb::LedgerEvent {
+    let LedgerEvent {
+        seq,
+        cursor: _,
+        kind,
+        at,
+        subject,
+    } = event;
+    pb::LedgerEvent {
+        seq: u64::try_from(seq).unwrap_or_default(),
+        time: Some(timestamp(at)),
+        carried: matches!(kind, EventKind::Carried | EventKind::CarriedFate),
+        entry: Some(match subject {
+            Subject::Command(row) => command_entry(kind, *row),
+            Subject::Operation(operation) => Entry::Operation(pb::Operation {
+                who: operation.who,
+                what: operation.what,
+                target: operation.target,
+                detail: Some(structure(operation.detail)),
+            }),
+            Subject::Ledger { ledger_id } => Entry::Operation(pb::Operation {
+                who: "ledger".to_owned(),
+                what: kind.to_string(),
+                target: Some(ledger_id),
+                detail: None,
+            }),
+            Subject::Checkpoint(checkpoint) => Entry::Operation(pb::Operation {
+                who: "retention".to_owned(),
+                what: kind.to_string(),
+                target: None,
+                detail: Some(structure(pruned(&checkpoint))),
+            }),
+        }),
+    }
+}
+
+fn command_entry(kind: EventKind, row: CommandRow) -> Entry {
+    match row.conclusion.clone() {
+        None => Entry::Intended(record(row)),
+        Some(conclusion) if kind == EventKind::Resolved => Entry::Resolved(pb::CommandResolved {
+            command: Some(record(row)),
+            change: Some(fate_change(conclusion)),
+        }),
+        Some(_) => Entry::Concluded(record(row)),
+    }
+}
+
+fn pruned(checkpoint: &Checkpoint) -> Map<String, serde_json::Value> {
+    let through = checkpoint
+        .pruned_through
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    [
+        ("last_seq", checkpoint.removed.seq.into()),
+        ("last_hash", checkpoint.removed.hash.to_string().into()),
+        ("commands_pruned", checkpoint.commands_pruned.into()),
+        ("pruned_through_seconds", through.as_secs_f64().into()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into_iter()
+    .collect()
+}
+
 /// A command without a row as the API tells it: admitted, and nothing more.
-pub(crate) fn pending_record(command_id: &CommandId, note: Note) -> pb::CommandRecord {
+pub(crate) fn pending_record(command_id: &CommandId, note: &Note) -> pb::CommandRecord {
     pb::CommandRecord {
         command_id: command_id.to_string(),
-        device: note.device.into(),
-        kind: kind(note.kind).into(),
-        app_bundle_id: note.app_bundle_id.map(Into::into),
+        device: note.device.to_string(),
+        kind: kind(note.kind()).into(),
+        app_bundle_id: note.app_bundle_id().map(ToString::to_string),
         create_time: Some(timestamp(note.admitted)),
         ..pb::CommandRecord::default()
     }

@@ -1,5 +1,7 @@
 //! Replies and receipts as messages.
 
+use std::time::Duration;
+
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::reply::{Node, Quality, Rect};
 use fleetgate_runner::{JournalEntry, Reply, RunnerStatus, Snapshot, Viewport};
@@ -14,7 +16,8 @@ pub(crate) trait CommandResponse: Sized {
     fn from_reply(receipt: pb::CommandReceipt, reply: Reply) -> Option<Self>;
 }
 
-/// A receipt as the API tells it.
+/// A receipt as the API tells it. Durations are in whole microseconds, as on
+/// record, so that a receipt that is told again from there is the same.
 pub(crate) fn receipt(receipt: Receipt) -> pb::CommandReceipt {
     pb::CommandReceipt {
         command_id: receipt.command_id.into(),
@@ -24,9 +27,14 @@ pub(crate) fn receipt(receipt: Receipt) -> pb::CommandReceipt {
         warning: receipt.warning,
         attempts: receipt.attempts,
         recovered: receipt.recovered,
-        queue_wait: Some(duration(receipt.queue_wait)),
-        device_time: Some(duration(receipt.device_time)),
+        queue_wait: Some(duration(whole_micros(receipt.queue_wait))),
+        device_time: Some(duration(whole_micros(receipt.device_time))),
+        replayed: false,
     }
+}
+
+fn whole_micros(duration: Duration) -> Duration {
+    Duration::new(duration.as_secs(), duration.subsec_micros() * 1000)
 }
 
 /// Messages that hold a receipt and the runner's own word.

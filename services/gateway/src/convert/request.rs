@@ -15,6 +15,8 @@ pub(crate) struct Asked {
     pub(crate) device: String,
     /// The command's id: the caller's, or a new one.
     pub(crate) command_id: CommandId,
+    /// True if the id is the caller's, who may have used it before.
+    pub(crate) named: bool,
     /// What to do.
     pub(crate) command: Command<Point>,
 }
@@ -58,6 +60,7 @@ pub(crate) fn ask<Q: CommandRequest>(request: Q) -> Result<Asked, Invalid> {
         (Some(device), Some(command_id), Some(command)) => Some(Asked {
             device,
             command_id,
+            named: named.1.is_some(),
             command,
         }),
         (_, _, _) => None,

@@ -6,7 +6,7 @@ use fleetgate_proto::v1::fleet_service_client::FleetServiceClient;
 use fleetgate_proto::v1::ledger_service_client::LedgerServiceClient;
 use tokio::task::JoinSet;
 use tonic::Code;
-use tonic_types::StatusExt;
+use tonic_types::{ErrorDetails, StatusExt};
 
 use crate::support::{DEVICE, PORTLESS, reason, start, start_with, stuck, tap};
 
@@ -136,10 +136,45 @@ async fn a_tap_that_cannot_be_sent_is_refused_and_on_record() {
         "a phone that is gone may still be asked for"
     );
 
-    let status = automation.tap(tap("left", "c-1")).await.unwrap_err();
+    running.gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_refusal_that_is_on_record_is_told_again_and_asks_for_a_new_id() {
+    let running = start("").await;
+    let mut automation = AutomationServiceClient::new(running.channel.clone());
+    let first = automation.tap(tap("left", "c-1")).await.unwrap_err();
+    let again = automation.tap(tap("left", "c-1")).await.unwrap_err();
+    assert_eq!(
+        (again.code(), again.message()),
+        (first.code(), first.message())
+    );
+    let (first, again) = (first.get_error_details(), again.get_error_details());
+    let delay = |details: &ErrorDetails| details.retry_info().unwrap().retry_delay;
+    assert_eq!(delay(&again), delay(&first));
+    let mut facts = again.error_info().unwrap().metadata.clone();
+    assert_eq!(facts.remove("replayed").as_deref(), Some("true"));
+    let hint = facts.insert("hint".to_owned(), String::new()).unwrap();
+    assert!(hint.contains("use a new one"), "{hint}");
+    let mut expected = first.error_info().unwrap().metadata.clone();
+    let hinted = expected.insert("hint".to_owned(), String::new()).unwrap();
+    assert!(hint.ends_with(&hinted), "{hint}");
+    assert_eq!(facts, expected);
+
+    let mut other = tap("left", "c-1");
+    other.number_of_taps = Some(2);
+    let status = automation.tap(other).await.unwrap_err();
     assert_eq!(
         reason(&status),
-        (Code::AlreadyExists, "DUPLICATE_COMMAND_ID".to_owned())
+        (Code::AlreadyExists, "COMMAND_ID_CONFLICT".to_owned())
+    );
+    let details = status.get_error_details();
+    let fields = &details.bad_request().unwrap().field_violations;
+    assert_eq!(fields.len(), 1);
+    assert_eq!(fields[0].field, "number_of_taps");
+    assert_eq!(
+        details.error_info().unwrap().metadata["differing"],
+        "number_of_taps"
     );
     running.gateway.shutdown().await;
 }
@@ -178,10 +213,7 @@ async fn commands_that_no_session_can_take_say_why() {
         command_id: "c-1".to_owned(),
     };
     let status = ledger.get_command(request).await.unwrap_err();
-    assert_eq!(
-        reason(&status),
-        (Code::NotFound, "COMMAND_UNKNOWN".to_owned())
-    );
+    assert_eq!(reason(&status), (Code::NotFound, "NEVER_SENT".to_owned()));
     running.gateway.shutdown().await;
 }
 

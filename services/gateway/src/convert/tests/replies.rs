@@ -23,7 +23,7 @@ fn facts() -> Receipt {
         attempts: 3,
         recovered: true,
         queue_wait: Duration::from_millis(1500),
-        device_time: Duration::from_nanos(7),
+        device_time: Duration::from_nanos(7_999),
     }
 }
 
@@ -40,7 +40,8 @@ fn a_receipt_keeps_every_fact() {
             attempts: 3,
             recovered: true,
             queue_wait: duration(1, 500_000_000),
-            device_time: duration(0, 7),
+            device_time: duration(0, 7_000),
+            replayed: false,
         }
     );
 }

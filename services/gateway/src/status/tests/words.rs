@@ -45,7 +45,8 @@ fn what_is_not_found_says_what() {
             Code::NotFound,
             "DEVICE_UNKNOWN",
         ),
-        (command_unknown(&id), Code::NotFound, "COMMAND_UNKNOWN"),
+        (never_sent(&id), Code::NotFound, "NEVER_SENT"),
+        (no_record(&id), Code::NotFound, "NO_RECORD"),
         (
             runner_port_unknown(&device(), &id),
             Code::FailedPrecondition,

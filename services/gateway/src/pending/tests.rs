@@ -1,0 +1,184 @@
+//! Notes come and go.
+
+use fleetgate_runner::{
+    AppAction, AppCommand, Button, Command, DeviceCommand, Effect, Fate, TypedText,
+};
+use fleetgate_session::Receipt;
+
+use super::*;
+
+fn device() -> Udid {
+    "00008110-000978540290401E".parse().unwrap()
+}
+
+fn asked(command: DeviceCommand) -> Asked {
+    let (device, command_id) = ("phone".to_owned(), id("c-1"));
+    Asked {
+        device,
+        command_id,
+        named: true,
+        command: Command::Device(command),
+    }
+}
+
+fn id(text: &str) -> CommandId {
+    text.parse().unwrap()
+}
+
+#[expect(clippy::result_large_err, reason = "what a session answers")]
+fn failed(command_id: &str, failure: Failure) -> Result<Success, Failed> {
+    let receipt = Receipt {
+        command_id: id(command_id),
+        kind: CommandKind::Shutdown,
+        fate: Fate::NotSent,
+        effect: Effect::None,
+        reactivated: false,
+        warning: None,
+        attempts: 0,
+        recovered: false,
+        queue_wait: Duration::ZERO,
+        device_time: Duration::ZERO,
+    };
+    Err(Failed { receipt, failure })
+}
+
+fn is_noted(pending: &Pending) -> bool {
+    pending.get(&id("c-1")).is_some()
+}
+
+#[test]
+fn a_mutation_stays_noted_when_its_caller_leaves_and_until_it_has_a_fate() {
+    let pending = Pending::default();
+    drop(
+        pending
+            .admit(&device(), &asked(DeviceCommand::Shutdown))
+            .unwrap(),
+    );
+    assert!(is_noted(&pending));
+    pending.forget(&id("c-1"));
+    assert!(!is_noted(&pending));
+}
+
+#[test]
+fn the_note_of_a_read_goes_with_its_caller() {
+    let pending = Pending::default();
+    let admitted = pending
+        .admit(&device(), &asked(DeviceCommand::Screenshot))
+        .unwrap();
+    assert!(is_noted(&pending));
+    drop(admitted);
+    assert!(!is_noted(&pending));
+}
+
+#[test]
+fn an_answer_ends_the_note_unless_the_command_goes_on() {
+    let pending = Pending::default();
+    let admit = || {
+        pending
+            .admit(&device(), &asked(DeviceCommand::Screenshot))
+            .unwrap()
+    };
+    admit().answered(&failed("c-1", Failure::LaneFull { limit: 1 }));
+    assert!(!is_noted(&pending));
+    admit().answered(&failed("another", Failure::DeadlineExceeded));
+    assert!(!is_noted(&pending));
+    admit().answered(&failed("c-1", Failure::DeadlineExceeded));
+    assert!(is_noted(&pending));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_took_away_goes_with_age() {
+    let pending = Pending::default();
+    let admit = |number: usize| {
+        let asked = Asked {
+            command_id: id(&format!("c-{number}")),
+            ..asked(DeviceCommand::Shutdown)
+        };
+        drop(pending.admit(&device(), &asked).unwrap());
+    };
+    (0..SWEEP_AT).for_each(admit);
+    tokio::time::advance(MAX_AGE).await;
+    admit(SWEEP_AT);
+    assert_eq!(pending.lock().by_id.len(), 1);
+}
+
+fn typing(text: &str) -> Asked {
+    let action = AppAction::Type {
+        text: TypedText::new(text.to_owned()).unwrap(),
+    };
+    Asked {
+        command: Command::App(AppCommand {
+            bundle_id: "com.example.app".parse().unwrap(),
+            action,
+        }),
+        ..asked(DeviceCommand::Shutdown)
+    }
+}
+
+#[test]
+fn the_same_request_joins_and_another_one_is_told_apart_to_the_letter() {
+    let pending = Pending::default();
+    let first = pending.admit(&device(), &typing("hunter2")).unwrap();
+    let second = pending.admit(&device(), &typing("hunter2")).unwrap();
+    assert!(first.is_first() && !second.is_first());
+
+    let fields = |device: &Udid, asked: &Asked| pending.admit(device, asked).unwrap_err().fields;
+    assert_eq!(fields(&device(), &typing("hunter3")), ["text"]);
+    assert_eq!(fields(&device(), &typing("hunter")), ["text"]);
+    assert_eq!(fields(&device(), &asked(DeviceCommand::Shutdown)), ["kind"]);
+    let other = "00008020-00060D691AD8003A".parse().unwrap();
+    assert_eq!(fields(&other, &typing("hunter2")), ["device"]);
+    let button = asked(DeviceCommand::Button {
+        button: Button::Home,
+    });
+    assert_eq!(fields(&other, &button), ["device", "kind"]);
+}
+
+#[tokio::test]
+async fn whoever_joined_learns_of_the_end() {
+    let pending = Pending::default();
+    let _first = pending
+        .admit(&device(), &asked(DeviceCommand::Shutdown))
+        .unwrap();
+    let second = pending
+        .admit(&device(), &asked(DeviceCommand::Shutdown))
+        .unwrap();
+    pending.forget(&id("c-1"));
+    second.ended().await;
+}
+
+#[test]
+fn what_a_caller_that_joined_is_told_does_not_end_the_command_of_the_first() {
+    let pending = Pending::default();
+    let admit = || {
+        pending
+            .admit(&device(), &asked(DeviceCommand::Shutdown))
+            .unwrap()
+    };
+    let (first, second) = (admit(), admit());
+    drop(first);
+    second.answered(&failed("c-1", Failure::LaneFull { limit: 1 }));
+    assert!(is_noted(&pending), "the first one's command goes on");
+    pending.forget(&id("c-1"));
+
+    let (first, second) = (admit(), admit());
+    first.answered(&failed("c-1", Failure::LaneFull { limit: 1 }));
+    assert!(is_noted(&pending), "the second may have been let in");
+    second.answered(&failed("c-1", Failure::LaneFull { limit: 1 }));
+    assert!(!is_noted(&pending));
+}
+
+#[test]
+fn who_held_a_note_that_went_does_not_take_away_the_next_one() {
+    let pending = Pending::default();
+    let admit = || {
+        pending
+            .admit(&device(), &asked(DeviceCommand::Screenshot))
+            .unwrap()
+    };
+    let old = admit();
+    pending.forget(&id("c-1"));
+    let _new = admit();
+    drop(old);
+    assert!(is_noted(&pending));
+}

@@ -1,0 +1,201 @@
+//! `TailCommands`: the ledger's events as a stream.
+//!
+//! ```text
+//!   READING ── a page ──► TELLING ── nothing left of it ──► READING
+//!      │                                                       ▲
+//!      └── no more ──► heartbeat, once ──► WAITING ── recorded ─┤
+//!                                             │ └── heartbeat ──┘
+//!                                             └── stop ──► UNAVAILABLE
+//! ```
+//!
+//! A page is read when the reader has taken the one before it, so that a slow
+//! reader costs one page of memory and no connection to the database, however
+//! slow it is. Where retention has overtaken it, it is told of the gap.
+//!
+//! Invariant: events come in order and none is left out but behind a gap.
+
+use std::time::{Duration, SystemTime};
+use std::vec;
+
+use fleetgate_ledger::{Cursor, Ledger, LedgerError, LedgerEvent};
+use fleetgate_proto::v1 as pb;
+use fleetgate_proto::v1::tail_commands_response::Item;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::convert::{event, timestamp};
+use crate::deadline::Deadline;
+use crate::status;
+
+/// How many events are read at once.
+const PAGE: u32 = 64;
+
+/// Where a stream begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// With the oldest event that is kept.
+    Oldest,
+    /// After this one.
+    After(Cursor),
+    /// With the next.
+    Now,
+}
+
+/// What a stream is made of.
+#[derive(Debug)]
+pub(crate) struct TailConfig {
+    pub(crate) from: Start,
+    /// Whether it ends with what is recorded by now.
+    pub(crate) until_now: bool,
+    pub(crate) heartbeat: Duration,
+    pub(crate) deadline: Deadline,
+    /// Ends it, once all is told.
+    pub(crate) stop: CancellationToken,
+}
+
+/// One reader of the ledger's events.
+#[derive(Debug)]
+struct Tail {
+    ledger: Ledger,
+    head: watch::Receiver<u64>,
+    cursor: Option<Cursor>,
+    page: vec::IntoIter<LedgerEvent>,
+    /// The last event that is to be told.
+    until: Option<u64>,
+    heartbeat: Duration,
+    stop: CancellationToken,
+    /// All that was recorded when it began has been told.
+    caught_up: bool,
+}
+
+/// Why a stream ends.
+#[derive(Debug)]
+enum End {
+    /// All that was asked for has been told.
+    Complete,
+    /// It cannot go on.
+    Broken(Status),
+}
+
+impl From<LedgerError> for End {
+    fn from(error: LedgerError) -> Self {
+        Self::Broken(status::ledger(&error))
+    }
+}
+
+/// The events, as messages.
+pub(crate) async fn tail(
+    ledger: Ledger,
+    config: TailConfig,
+) -> Result<impl Stream<Item = Result<pb::TailCommandsResponse, Status>> + Send, Status> {
+    let TailConfig {
+        from,
+        until_now,
+        heartbeat,
+        deadline,
+        stop,
+    } = config;
+    let head = ledger.watch();
+    let now = deadline
+        .bound(async { ledger.now().await.map_err(|error| status::ledger(&error)) })
+        .await?;
+    let tail = Tail {
+        cursor: match from {
+            Start::Oldest => None,
+            Start::After(cursor) => Some(cursor),
+            Start::Now => now,
+        },
+        until: until_now.then(|| now.map_or(0, |now| seq(now.head().seq))),
+        page: Vec::new().into_iter(),
+        ledger,
+        head,
+        heartbeat,
+        stop,
+        caught_up: false,
+    };
+    Ok(unfold(Some(tail), move |tail| async move {
+        let mut tail = tail?;
+        match deadline.wait(tail.next()).await {
+            Ok(Ok(message)) => Some((Ok(message), Some(tail))),
+            Ok(Err(End::Complete)) => None,
+            Ok(Err(End::Broken(status))) => Some((Err(status), None)),
+            Err(_passed) => Some((Err(status::deadline_exceeded()), None)),
+        }
+    }))
+}
+
+impl Tail {
+    async fn next(&mut self) -> Result<pb::TailCommandsResponse, End> {
+        loop {
+            if let Some(next) = self.page.next() {
+                if self.until.is_some_and(|until| seq(next.seq) > until) {
+                    return Err(End::Complete);
+                }
+                self.cursor = Some(next.cursor);
+                return Ok(self.message(Item::Event(event(next))));
+            }
+            // Before the look, so that no change after it is missed.
+            self.head.mark_unchanged();
+            match self.ledger.tail(self.cursor, PAGE).await {
+                Ok(page) if !page.events.is_empty() => self.page = page.events.into_iter(),
+                Ok(_nothing_new) if self.until.is_some() => return Err(End::Complete),
+                Ok(_nothing_new) if !self.caught_up => {
+                    self.caught_up = true;
+                    return Ok(self.beat());
+                }
+                Ok(_nothing_new) => {
+                    if let Some(beat) = self.wait().await? {
+                        return Ok(beat);
+                    }
+                }
+                Err(LedgerError::CursorGap { resume }) => {
+                    self.cursor = Some(resume);
+                    let pruned_through = self.ledger.pruned_through().await?;
+                    return Ok(self.message(Item::Gap(pb::Gap {
+                        pruned_through: pruned_through.map(timestamp),
+                    })));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits for something to be recorded; gives a heartbeat if that takes
+    /// long.
+    async fn wait(&mut self) -> Result<Option<pb::TailCommandsResponse>, End> {
+        tokio::select! {
+            biased;
+            changed = self.head.changed() => match changed {
+                Ok(()) => Ok(None),
+                Err(_closed) => Err(End::Broken(status::stream_draining())),
+            },
+            () = self.stop.cancelled() => Err(End::Broken(status::stream_draining())),
+            () = sleep(self.heartbeat) => Ok(Some(self.beat())),
+        }
+    }
+
+    fn beat(&self) -> pb::TailCommandsResponse {
+        self.message(Item::Heartbeat(pb::Heartbeat {
+            time: Some(timestamp(SystemTime::now())),
+        }))
+    }
+
+    fn message(&self, item: Item) -> pb::TailCommandsResponse {
+        pb::TailCommandsResponse {
+            cursor: self
+                .cursor
+                .map(|cursor| cursor.to_string())
+                .unwrap_or_default(),
+            item: Some(item),
+        }
+    }
+}
+
+/// Links are numbered from 1.
+fn seq(seq: i64) -> u64 {
+    u64::try_from(seq).unwrap_or_default()
+}
