@@ -56,6 +56,10 @@ impl Marks {
         })
     }
 
+    pub(crate) fn newest_command(&self) -> i64 {
+        self.command
+    }
+
     pub(crate) fn next_command(&mut self) -> i64 {
         self.command += 1;
         self.command

@@ -23,7 +23,7 @@ use crate::row::{CommandRow, Conclusion};
 use crate::stats::{Counters, LedgerStats};
 use crate::tail::{self, Cursor, TailPage};
 use crate::verify::{VerifyReport, verify};
-use crate::writer::{Ticket, Writer};
+use crate::writer::{Chores, Ticket, Writer};
 
 /// Entries that may wait for the writer; who comes later waits for room.
 const QUEUE: usize = 1024;
@@ -93,6 +93,7 @@ impl Ledger {
             stop: shared.stop.clone(),
             counters: Arc::clone(&shared.counters),
             head: publish,
+            chores: Chores::new(config.retention),
         };
         let span =
             tracing::info_span!(parent: None, "ledger.writer", path = %shared.path.display());

@@ -30,6 +30,7 @@ mod history;
 mod lock;
 mod open;
 mod query;
+mod retention;
 mod row;
 mod space;
 mod stats;

@@ -47,6 +47,20 @@ pub(crate) async fn allow_shrinking(connection: &mut SqliteConnection) -> Result
     }
 }
 
+/// Gives some free pages back to the file system; false if there are none left,
+/// or none can be given back.
+pub(crate) async fn shrink(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let before = Space::read(connection).await?.free;
+    if before == 0 {
+        return Ok(false);
+    }
+    sqlx::query("PRAGMA incremental_vacuum(256)")
+        .execute(&mut *connection)
+        .await?;
+    let after = Space::read(connection).await?.free;
+    Ok(0 < after && after < before)
+}
+
 /// How much room the database takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Space {
@@ -68,6 +82,11 @@ impl Space {
                 .fetch_one(connection)
                 .await?,
         })
+    }
+
+    /// The bytes of pages that hold something.
+    pub(crate) fn used(self) -> i64 {
+        (self.pages - self.free).saturating_mul(self.page_bytes)
     }
 
     /// The bytes of the file, once the WAL is folded in.

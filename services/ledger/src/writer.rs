@@ -12,7 +12,8 @@
 //! ```
 //!
 //! There is no tick: under load the batch grows by itself while the last one is
-//! being synchronised. The task ends when the ledger is closed, or its last
+//! being synchronised. Between batches there is a step of the chores, if one is
+//! due. The task ends when the ledger is closed, or its last
 //! handle dropped, and everything handed in before that has been answered.
 //!
 //! Invariant: an entry is answered once, and with success only after its
@@ -33,6 +34,10 @@ use crate::entry::Entry;
 use crate::error::{Condition, LedgerError, classify, condition};
 use crate::lock::WriterLock;
 use crate::stats::Counters;
+
+mod chores;
+
+pub(crate) use self::chores::Chores;
 
 /// The most entries in one transaction.
 pub(crate) const BATCH_LIMIT: usize = 256;
@@ -62,16 +67,31 @@ pub(crate) struct Writer {
     pub(crate) counters: Arc<Counters>,
     /// The number of the chain's last link.
     pub(crate) head: watch::Sender<u64>,
+    /// `None` if there are none to do.
+    pub(crate) chores: Option<Chores>,
+}
+
+/// What the writer does next.
+enum Next {
+    /// Write these.
+    Write(Vec<Ticket>),
+    /// Do a step of its chores.
+    Tidy,
+    End,
 }
 
 impl Writer {
     pub(crate) async fn run(mut self) {
         loop {
-            let batch = self.next_batch().await;
-            if batch.is_empty() {
-                break;
+            match self.next().await {
+                Next::Write(batch) => {
+                    self.settle(batch).await;
+                    // Also under load, when there is always something to write.
+                    self.tidy().await;
+                }
+                Next::Tidy => self.tidy().await,
+                Next::End => break,
             }
-            self.settle(batch).await;
         }
         // The writer goes last: only the last connection that may write folds
         // the WAL into the file.
@@ -84,18 +104,35 @@ impl Writer {
         drop(self.lock);
     }
 
-    /// Whatever waits, or the first thing to come; empty at the end.
-    async fn next_batch(&mut self) -> Vec<Ticket> {
+    /// Whatever waits, or the first thing to come.
+    async fn next(&mut self) -> Next {
         let mut batch = Vec::new();
         if !self.tickets.is_closed() {
+            let due = self.chores.as_ref().map(Chores::next);
+            let due = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => self.tickets.close(),
-                _ = self.tickets.recv_many(&mut batch, BATCH_LIMIT) => return batch,
+                count = self.tickets.recv_many(&mut batch, BATCH_LIMIT) => {
+                    return if count > 0 { Next::Write(batch) } else { Next::End };
+                }
+                () = due => return Next::Tidy,
             }
         }
-        self.tickets.recv_many(&mut batch, BATCH_LIMIT).await;
-        batch
+        if self.tickets.recv_many(&mut batch, BATCH_LIMIT).await > 0 {
+            Next::Write(batch)
+        } else {
+            Next::End
+        }
+    }
+
+    fn publish(&self, head: i64) {
+        self.head.send_replace(head.unsigned_abs());
     }
 
     async fn settle(&mut self, batch: Vec<Ticket>) {
@@ -172,7 +209,7 @@ impl Writer {
         match batch::commit(&mut connection, &entries).await {
             Ok(Committed { verdicts, written }) => {
                 self.counters.committed(started.elapsed(), written.chaining);
-                self.head.send_replace(written.head.unsigned_abs());
+                self.publish(written.head);
                 self.connection = Some(connection);
                 Ok(verdicts)
             }

@@ -74,7 +74,7 @@ pub(crate) async fn insert<T: TableRow>(
     Ok(usize::try_from(inserted.rows_affected()).is_ok_and(|inserted| inserted == rows.len()))
 }
 
-pub(super) fn json<T: Serialize + ?Sized>(rows: &T) -> Result<String, sqlx::Error> {
+pub(crate) fn json<T: Serialize + ?Sized>(rows: &T) -> Result<String, sqlx::Error> {
     serde_json::to_string(rows).map_err(|error| sqlx::Error::Encode(error.into()))
 }
 

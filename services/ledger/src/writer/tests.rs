@@ -48,6 +48,7 @@ impl Bench {
             stop: CancellationToken::new(),
             counters: Arc::new(Counters::default()),
             head: watch::Sender::new(0),
+            chores: None,
         };
         Self {
             _directory: directory,

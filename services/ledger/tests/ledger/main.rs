@@ -4,9 +4,15 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
 mod batches;
+mod chain;
 mod durability;
 mod locking;
 mod opening;
 mod paging;
+mod pressure;
+mod retention;
+mod revisions;
 mod secrets;
 mod support;
+mod tail;
+mod upgrade;

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fleetgate_ledger::{Ledger, LedgerConfig, NewFate, NewIntent, NewRecord, Outcome};
+use fleetgate_ledger::{
+    Ledger, LedgerConfig, NewFate, NewIntent, NewOperation, NewRecord, NewResolution, Outcome,
+};
 use fleetgate_runner::{CommandId, CommandKind, Effect, Fate};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -157,5 +159,45 @@ pub(crate) fn record(command_id: &str) -> NewRecord {
     NewRecord {
         command: tap(command_id),
         outcome: completed(),
+    }
+}
+
+pub(crate) fn unknown() -> Outcome {
+    Outcome {
+        fate: Fate::Unknown,
+        effect: Effect::Unknown,
+        reason: Some("FATE_UNKNOWN".to_owned()),
+        ..completed()
+    }
+}
+
+pub(crate) fn resolve(command_id: &str, outcome: Outcome) -> NewResolution {
+    NewResolution {
+        command_id: id(command_id),
+        outcome,
+        why: "the runner's journal".to_owned(),
+        is_final: false,
+    }
+}
+
+/// A read that was recorded at its end.
+pub(crate) fn read(command_id: &str) -> NewRecord {
+    NewRecord {
+        command: NewIntent {
+            kind: CommandKind::Viewport,
+            parameters: serde_json::Map::new(),
+            asked: serde_json::Map::new(),
+            ..tap(command_id)
+        },
+        outcome: completed(),
+    }
+}
+
+pub(crate) fn operation(what: &str) -> NewOperation {
+    NewOperation {
+        who: "ada".to_owned(),
+        what: what.to_owned(),
+        target: Some(PHONE.to_owned()),
+        detail: [("n".to_owned(), json!(1))].into_iter().collect(),
     }
 }
