@@ -15,6 +15,7 @@ use crate::serve::Serve;
 use crate::verbs::command::Command;
 use crate::verbs::devices::Devices;
 use crate::verbs::history::History;
+use crate::verbs::ledger::Ledger;
 use crate::verbs::screenshot::Screenshot;
 use crate::verbs::tap::Tap;
 use crate::verbs::tree::Tree;
@@ -96,6 +97,8 @@ pub(crate) enum Verb {
     History(History),
     /// Look one command up
     Command(Command),
+    /// Look after a ledger's file
+    Ledger(Ledger),
 }
 
 impl Cli {
@@ -108,6 +111,7 @@ impl Cli {
             | Verb::Tree(Tree { output, .. })
             | Verb::History(History { output, .. }) => output.short,
             Verb::Command(command) => command.output().short,
+            Verb::Ledger(ledger) => ledger.output().short,
             Verb::Serve(_) | Verb::Demo(_) | Verb::Lab(_) | Verb::Screenshot(_) => None,
         };
         Context {
@@ -132,6 +136,7 @@ impl Verb {
             Self::Screenshot(screenshot) => screenshot.run(context).await,
             Self::History(history) => history.run(context).await,
             Self::Command(command) => command.run(context).await,
+            Self::Ledger(ledger) => ledger.run(context).await,
         }
     }
 }
@@ -204,6 +209,25 @@ mod tests {
         assert!(parse(line).is_ok());
         assert!(parse("fleetgate history --kind hover").is_err());
         assert!(parse("fleetgate history --limit 0").is_err());
+    }
+
+    #[test]
+    fn events_are_exported_or_followed_and_never_filtered() {
+        for good in [
+            "fleetgate history --export",
+            "fleetgate history --export --after abc",
+            "fleetgate history --follow --after abc -o json",
+        ] {
+            assert!(parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "fleetgate history --export --follow",
+            "fleetgate history --export --device phone",
+            "fleetgate history --follow --limit 5",
+            "fleetgate history --after abc --kind tap",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -40,6 +40,15 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
     bytes(format!("{}\n", text.trim_end_matches('\n')).as_bytes())
 }
 
+/// Writes a line to stdout; false if nobody reads any more.
+pub(crate) fn reaches(text: &str) -> io::Result<bool> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
+    }
+}
+
 /// Writes bytes to stdout as they are.
 pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();

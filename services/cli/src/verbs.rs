@@ -1,8 +1,9 @@
-//! The verbs that ask a gateway, one a file.
+//! The verbs that ask a gateway, or look at its ledger, one a file.
 
 pub(crate) mod command;
 pub(crate) mod devices;
 pub(crate) mod history;
+pub(crate) mod ledger;
 pub(crate) mod screenshot;
 pub(crate) mod tap;
 pub(crate) mod tree;

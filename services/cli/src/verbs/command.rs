@@ -1,14 +1,15 @@
-//! `command show`: what the ledger knows of one command.
+//! `command show`: what the ledger knows of one command, and what was ever said
+//! about its fate.
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use fleetgate_proto::v1::{CommandRecord, GetCommandRequest};
+use fleetgate_proto::v1::{CommandRecord, GetCommandRequest, GetCommandResponse};
 
 use crate::args::ShortOutput;
 use crate::client::{Asked, Client, Context};
 use crate::output::print;
 use crate::rejected::Rejected;
-use crate::view::record::RecordView;
+use crate::view::record::ShownView;
 
 /// Look one command up.
 #[derive(Debug, Args)]
@@ -44,9 +45,9 @@ impl Command {
     pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
         let CommandVerb::Show(show) = self.verb;
         let client = Client::connect(context).await?;
-        let record = get(&client, &show.id).await?;
-        let record = record.context("the gateway answered without a command")?;
-        print(context.format, &RecordView::from(record), RecordView::text)
+        let reply = ask(&client, &show.id).await?;
+        let shown = ShownView::of(reply).context("the gateway answered without a command")?;
+        print(context.format, &shown, ShownView::text)
     }
 }
 
@@ -55,12 +56,14 @@ pub(crate) async fn get(
     client: &Client,
     command_id: &str,
 ) -> Result<Option<CommandRecord>, Rejected> {
+    Ok(ask(client, command_id).await?.command)
+}
+
+async fn ask(client: &Client, command_id: &str) -> Result<GetCommandResponse, Rejected> {
     let request = GetCommandRequest {
         command_id: command_id.to_owned(),
     };
     let reply = client.ledger().get_command(client.request(request)).await;
-    Ok(reply
-        .map_err(|status| client.rejected(&status, Asked::nothing()))?
-        .into_inner()
-        .command)
+    let reply = reply.map_err(|status| client.rejected(&status, Asked::nothing()))?;
+    Ok(reply.into_inner())
 }

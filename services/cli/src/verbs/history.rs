@@ -1,4 +1,5 @@
-//! `history`: commands and their fates, page by page up to the limit.
+//! `history`: commands and their fates, page by page up to the limit; or the
+//! ledger's events as they were and are recorded ([`events`]).
 
 use std::num::NonZeroU32;
 use std::time::SystemTime;
@@ -9,19 +10,29 @@ use serde::Serialize;
 
 use crate::args::ShortOutput;
 use crate::client::{Asked, Client, Context};
-use crate::output::print;
+use crate::exit::Misuse;
+use crate::output::{Format, print};
 use crate::rejected::Rejected;
 use crate::view::record::{RecordView, lines};
 use crate::{when, words};
 
+mod events;
+
+use events::Events;
+
 /// As many as a gateway gives at once.
 const MAX_PAGE_SIZE: u32 = 1000;
+
+/// What says nothing to a stream of events.
+const FILTERS: [&str; 6] = ["device", "kind", "fate", "since", "until", "limit"];
 
 /// List commands and their fates, the newest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     fleetgate history --device anna --kind tap --since 15m\n  \
-    fleetgate history --fate unknown --fate pending --limit 1000 -o json")]
+    fleetgate history --fate unknown --fate pending --limit 1000 -o json\n  \
+    fleetgate history --export > ledger.jsonl\n  \
+    fleetgate history --follow")]
 pub(crate) struct History {
     /// Only of this device: UDID or alias
     #[arg(long)]
@@ -42,6 +53,16 @@ pub(crate) struct History {
     /// At most so many
     #[arg(long, value_name = "N", default_value = "100")]
     limit: NonZeroU32,
+    /// Print every event of the ledger as JSON Lines, the oldest first. Each
+    /// has a cursor
+    #[arg(long, conflicts_with_all = FILTERS)]
+    export: bool,
+    /// Print every event from now on, as it is recorded
+    #[arg(long, conflicts_with_all = FILTERS, conflicts_with = "export")]
+    follow: bool,
+    /// Go on after the event with this cursor, when exporting or following
+    #[arg(long, value_name = "CURSOR", conflicts_with_all = FILTERS)]
+    after: Option<String>,
     #[command(flatten)]
     pub(crate) output: ShortOutput,
 }
@@ -55,6 +76,22 @@ struct HistoryView {
 impl History {
     /// Lists them.
     pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
+        if self.export || self.follow {
+            let events = Events {
+                after: self.after,
+                follow: self.follow,
+                format: if self.export {
+                    Format::Json
+                } else {
+                    context.format
+                },
+            };
+            return events.run(context).await;
+        }
+        if self.after.is_some() {
+            let words = "--after goes with --export or --follow".to_owned();
+            return Err(Misuse(words).into());
+        }
         let client = Client::connect(context).await?;
         let limit = self.limit.get();
         let records = list(&client, self.filters(), limit).await?;

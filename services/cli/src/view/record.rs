@@ -1,12 +1,83 @@
 //! What the ledger tells of a command.
 
-use fleetgate_proto::v1::CommandRecord;
+use fleetgate_proto::v1::{CommandRecord, FateChange, GetCommandResponse};
 use prost_types::value::Kind;
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
-use crate::output::{columns, pairs};
+use crate::output::{self, clean, columns, pairs};
 use crate::{when, words};
+
+/// A command and every word on its fate, as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownView {
+    #[serde(flatten)]
+    record: RecordView,
+    history: Vec<ChangeView>,
+}
+
+impl ShownView {
+    /// What a gateway tells of a command; `None` if that is nothing.
+    pub(crate) fn of(reply: GetCommandResponse) -> Option<Self> {
+        Some(Self {
+            record: reply.command?.into(),
+            history: reply.history.into_iter().map(ChangeView::from).collect(),
+        })
+    }
+
+    /// All of it over several lines; a single word on the fate is in the record
+    /// already.
+    pub(crate) fn text(&self) -> String {
+        let record = self.record.text();
+        if self.history.len() < 2 {
+            return record;
+        }
+        let history = self.history.iter().map(|change| {
+            let time = change.time.as_deref().unwrap_or_default();
+            clean(&format!("  {time}  {}", change.line()))
+        });
+        format!("{record}history:\n{}", output::lines(history))
+    }
+}
+
+/// One word on a command's fate as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct ChangeView {
+    revision: u32,
+    time: Option<String>,
+    fate: String,
+    effect: String,
+    reason: Option<String>,
+    why: Option<String>,
+}
+
+impl From<FateChange> for ChangeView {
+    fn from(change: FateChange) -> Self {
+        Self {
+            revision: change.revision,
+            time: change.time.and_then(when::stamp),
+            fate: words::fate(change.fate),
+            effect: words::effect(change.effect),
+            reason: change.reason,
+            why: change.why,
+        }
+    }
+}
+
+impl ChangeView {
+    /// The word in a few words.
+    pub(crate) fn line(&self) -> String {
+        let reason = self.reason.as_deref().map(|reason| format!(" ({reason})"));
+        let why = self.why.as_deref().map(|why| format!(": {why}"));
+        format!(
+            "{}, effect {}{}{}",
+            self.fate,
+            self.effect,
+            reason.unwrap_or_default(),
+            why.unwrap_or_default()
+        )
+    }
+}
 
 /// A record as JSON.
 #[derive(Debug, Serialize)]
@@ -87,6 +158,20 @@ impl RecordView {
         )
     }
 
+    /// The record in a few words.
+    pub(crate) fn line(&self) -> String {
+        let remarks = self.remarks();
+        let words = [
+            &self.command_id,
+            &self.device,
+            &self.kind,
+            &self.fate,
+            &self.effect,
+            &remarks,
+        ];
+        words.map(String::as_str).join("  ").trim_end().to_owned()
+    }
+
     /// What the ledger keeps of the request; `None` if that is nothing.
     pub(crate) fn parameters(&self) -> Option<String> {
         (!self.parameters.is_empty()).then(|| Value::Object(self.parameters.clone()).to_string())
@@ -133,7 +218,8 @@ pub(crate) fn lines(records: &[RecordView]) -> String {
     )
 }
 
-fn object(object: prost_types::Struct) -> Map<String, Value> {
+/// A message's object as JSON's.
+pub(crate) fn object(object: prost_types::Struct) -> Map<String, Value> {
     object
         .fields
         .into_iter()
@@ -230,6 +316,34 @@ mod tests {
         let text = RecordView::from(open).text();
         assert!(text.contains("fate:       pending"), "{text}");
         assert!(!text.contains("concluded"), "{text}");
+    }
+
+    #[test]
+    fn a_fate_that_was_corrected_shows_its_history() {
+        let change = |revision, fate: Fate, why: Option<&str>| FateChange {
+            revision,
+            fate: fate.into(),
+            effect: Effect::Unknown.into(),
+            why: why.map(str::to_owned),
+            ..FateChange::default()
+        };
+        let reply = GetCommandResponse {
+            command: Some(record()),
+            history: vec![
+                change(0, Fate::Unknown, None),
+                change(1, Fate::Completed, Some("from the journal")),
+            ],
+        };
+        let shown = ShownView::of(reply).unwrap();
+        let text = shown.text();
+        assert!(text.contains("unknown, effect unknown\n"), "{text}");
+        assert!(
+            text.contains("completed, effect unknown: from the journal\n"),
+            "{text}"
+        );
+        let json = serde_json::to_value(shown).unwrap();
+        assert_eq!(json["command_id"], "c-1");
+        assert_eq!(json["history"][1]["why"], "from the journal");
     }
 
     #[test]
