@@ -3,14 +3,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
+mod binary;
 mod budgets;
 mod buttons;
 mod concurrency;
 mod conditions;
 mod deadlines;
+mod draining;
+mod duplicates;
 mod echoes;
 mod gestures;
 mod keyboard;
+mod ledger;
+mod ledger_trouble;
 mod limits;
 mod naming;
 mod reads;
@@ -19,6 +24,11 @@ mod recovery;
 mod refusals;
 mod replies;
 mod screenshots;
+mod server;
 mod sizes;
+mod usbmux;
+mod usbmux_storms;
 mod validation;
+mod verbs;
 mod verdicts;
+mod web;
