@@ -3,19 +3,19 @@
 //! The file has been parsed strictly before, so whatever fails here is the
 //! fault of the variable that was just laid over it, and can be named.
 //!
-//! Parsing and laying recurse as deep as a variable nests, so that nothing is
-//! nested deeper here than a configuration could be.
+//! Values are read by the file's own parser, which bounds how deep they nest.
+//! Laying one over the rest recurses as deep as its key lies, so that a key
+//! deeper than any of ours is refused before.
 
 use figment::Figment;
 use figment::providers::Serialized;
-use figment::value::Value;
 
 use super::{Config, ConfigError};
 
 const PREFIX: &str = "FLEETGATE_";
 const SEPARATOR: &str = "__";
 
-/// Deeper than any key or value of ours.
+/// Deeper than any key of ours.
 const MAX_DEPTH: usize = 16;
 
 /// `config`, which is what `table` says, with every variable of ours over it.
@@ -57,20 +57,19 @@ fn lay(
     if key.matches('.').count() > MAX_DEPTH {
         return Err(Box::new("no key lies as deep as this".to_owned().into()));
     }
-    let with = |value: Value| {
+    let with = |value: toml::Value| {
         let figment = figment.clone().merge(Serialized::default(key, value));
         figment
             .extract()
             .map(|config| (figment, config))
             .map_err(Box::new)
     };
-    // Nothing but a text can have that many, such as a long log filter.
-    if value.matches(['[', '{']).count() > MAX_DEPTH {
-        return with(Value::from(value));
-    }
-    let Ok(parsed) = value.parse::<Value>();
-    // `8080` may be meant as a name or a path: as text it gets a second chance.
-    with(parsed).or_else(|error| with(Value::from(value)).map_err(|_| error))
+    let value = value.trim();
+    let text = || toml::Value::from(value);
+    // As in the file, but that a text needs no quotes. `8080` may be meant as a
+    // name or a path: as text it gets a second chance.
+    let typed = value.parse().unwrap_or_else(|_| text());
+    with(typed).or_else(|error| with(text()).map_err(|_| error))
 }
 
 #[cfg(test)]
@@ -90,6 +89,12 @@ mod tests {
         }
         let name = format!("FLEETGATE_LANE{}", "__CAPACITY".repeat(20_000));
         assert!(load(&name, "1").unwrap_err().to_string().contains(&name));
+    }
+
+    #[test]
+    fn a_value_may_be_quoted_as_in_the_file() {
+        let config = load("FLEETGATE_LEDGER__PATH", r#""/üb\u00e9r/a\tb""#).unwrap();
+        assert_eq!(config.ledger.path.to_str(), Some("/übér/a\tb"));
     }
 
     #[test]
