@@ -9,10 +9,12 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 import urllib.request
 
 import grpc
 import pytest
+from fleetgate.v1 import fleet_pb2
 
 BINARY = os.environ.get("FLEETGATE_BIN", "target/debug/fleetgate")
 SETTINGS = "com.example.settings"
@@ -22,6 +24,9 @@ time_scale = 0.05
 
 [[phones]]
 name = "plain"
+
+[[phones]]
+name = "audited"
 
 [[phones]]
 name = "large"
@@ -103,6 +108,17 @@ class Gateway(Process):
             FLEETGATE_LOG__FILTER="warn",
         )
         self.address = self.find(r"listening on http://(\S+)")
+
+
+def await_attached(fleet, udid):
+    """Attaching is asynchronous: the gateway may be younger than its fleet."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        devices = fleet.ListDevices(fleet_pb2.ListDevicesRequest()).devices
+        if any(d.udid == udid and d.state == fleet_pb2.DEVICE_STATE_ATTACHED for d in devices):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{udid} was not attached in time")
 
 
 @pytest.fixture(scope="session")

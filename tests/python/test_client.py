@@ -17,7 +17,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 from grpc_status import rpc_status
 
-from conftest import SETTINGS
+from conftest import SETTINGS, await_attached
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +33,6 @@ def ledger(channel):
 @pytest.fixture(scope="module")
 def fleet(channel):
     return fleet_pb2_grpc.FleetServiceStub(channel)
-
-
-def await_attached(fleet, udid):
-    """Attaching is asynchronous: the gateway may be younger than its fleet."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        devices = fleet.ListDevices(fleet_pb2.ListDevicesRequest()).devices
-        if any(d.udid == udid and d.state == fleet_pb2.DEVICE_STATE_ATTACHED for d in devices):
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{udid} was not attached in time")
 
 
 @pytest.fixture(scope="module")
