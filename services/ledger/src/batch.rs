@@ -127,10 +127,7 @@ pub(crate) async fn undo(transaction: SqliteTransaction<'_>) -> Result<(), Commi
 
 /// Undoes a transaction that failed with `error`. SQLite may have undone it by
 /// itself, in which case the driver's view of the connection is wrong.
-pub(crate) async fn abandon(
-    transaction: SqliteTransaction<'_>,
-    error: sqlx::Error,
-) -> CommitError {
+pub(crate) async fn abandon(transaction: SqliteTransaction<'_>, error: sqlx::Error) -> CommitError {
     let spoiled = transaction.rollback().await.is_err();
     CommitError { error, spoiled }
 }

@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use sqlx::{Connection, SqliteConnection, SqliteTransaction};
 
 use crate::batch::rows::{Links, OperationJson, insert};
+use crate::bind::{self, Adopted};
 use crate::canonical::{Event, Hash, Head};
 use crate::entry::NewOperation;
 use crate::event::EventKind;
-use crate::bind::{self, Adopted};
 use crate::time::since_epoch;
 
 const SELECT_MARKS: &str = "
@@ -133,9 +133,13 @@ async fn adopt(transaction: &mut SqliteTransaction<'_>) -> Result<i64, sqlx::Err
             if current != Some(row.command_seq) {
                 current = Some(row.command_seq);
                 adopted.0 += 1;
-                add(&mut links, EventKind::Carried, row.command_seq, at, |event| {
-                    bind::command(&row.columns, event)
-                })?;
+                add(
+                    &mut links,
+                    EventKind::Carried,
+                    row.command_seq,
+                    at,
+                    |event| bind::command(&row.columns, event),
+                )?;
             }
             if let Some(fate) = row.fate_seq {
                 adopted.1 += 1;

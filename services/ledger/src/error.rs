@@ -82,7 +82,9 @@ pub enum LedgerError {
         source: Cause,
     },
     /// An older gateway wrote it, and reading alone cannot bring it up to date.
-    #[error("the ledger {path:?} has schema {found}, and only a gateway can bring it up to {known}")]
+    #[error(
+        "the ledger {path:?} has schema {found}, and only a gateway can bring it up to {known}"
+    )]
     OlderSchema {
         /// The ledger.
         path: PathBuf,
@@ -92,7 +94,9 @@ pub enum LedgerError {
         known: i64,
     },
     /// The chain of its events lost its beginning or its end altogether.
-    #[error("the ledger {path:?} lost the chain of its events; it was kept as it is: restore a copy")]
+    #[error(
+        "the ledger {path:?} lost the chain of its events; it was kept as it is: restore a copy"
+    )]
     BrokenChain {
         /// The ledger.
         path: PathBuf,

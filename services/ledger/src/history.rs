@@ -73,10 +73,9 @@ pub(crate) async fn unsettled(
 
 /// The youngest of what was ever removed.
 pub(crate) async fn pruned_through(pool: &SqlitePool) -> Result<Option<SystemTime>, ReadError> {
-    let pruned: Option<i64> = sqlx::query_scalar(
-        "SELECT pruned_through_us FROM checkpoints ORDER BY seq DESC LIMIT 1",
-    )
-    .fetch_optional(pool)
-    .await?;
+    let pruned: Option<i64> =
+        sqlx::query_scalar("SELECT pruned_through_us FROM checkpoints ORDER BY seq DESC LIMIT 1")
+            .fetch_optional(pool)
+            .await?;
     Ok(pruned.map(system_time))
 }

@@ -13,39 +13,34 @@
 //! reaches, and the newest of all, so that numbers are never given again. The
 //! checkpoint tells the last hash that was removed, and is a link itself.
 //!
+//! Before anything is removed or bound anew, the beginning is held against its
+//! hashes: retention must not make good what somebody has tampered with.
+//!
 //! Invariants: an open intent is never removed; the chain verifies after each
-//! step; `pruned_through` is not less than the time, by row or by id, of any
+//! step if it did before; `pruned_through` is not less than the time, by row or by id, of any
 //! command that was ever removed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
 
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection, SqliteTransaction};
 
 use crate::batch::rows::{Links, TableRow, insert, json};
 use crate::batch::{CommitError, abandon, finish, undo};
 use crate::bind;
-use crate::chain::{Marks, add, hash_of};
+use crate::canonical::Head;
+use crate::chain::{Marks, add};
 use crate::config::RetentionConfig;
 use crate::event::EventKind;
 use crate::row::columns;
 use crate::space::Space;
+use crate::tail;
 use crate::time::{micros, since_epoch};
+use crate::verify::{Break, follow, newest_checkpoint};
 
 /// The most links that one step removes: some tens of milliseconds.
-const STEP: i64 = 2048;
-
-const SELECT_BEGINNING: &str = "
-SELECT h.seq, h.kind, h.reference, h.hash, f.command_seq
-FROM chain AS h
-LEFT JOIN fates AS f ON f.seq = h.reference
-     AND h.kind IN ('recorded', 'concluded', 'repeated', 'resolved', 'carried_fate')
-WHERE h.seq < coalesce((SELECT min(y.seq) FROM (SELECT seq, at_us FROM chain ORDER BY seq LIMIT ?2) AS y
-                        WHERE y.at_us >= ?1), 9223372036854775807)
-ORDER BY h.seq
-LIMIT ?2";
+const STEP: u32 = 2048;
 
 const SELECT_BOUND: &str = "
 SELECT c.seq, c.command_id, c.created_us, count(f.seq) AS fates
@@ -67,33 +62,43 @@ SELECT e.value ->> 'seq', e.value ->> 'ledger', e.value ->> 'chainSeq', unhex(e.
        e.value ->> 'prunedThrough', e.value ->> 'commandsPruned', e.value ->> 'at'
 FROM json_each(?1) AS e";
 
+/// What one step came to.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Removed(Removed),
+    /// There is nothing to remove.
+    Nothing,
+    /// The beginning is not what was written. It stays, since binding any of it
+    /// anew would hide that.
+    Broken(Break),
+}
+
 /// What one step removed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pruned {
+pub(crate) struct Removed {
     pub(crate) commands: i64,
     /// The number of the chain's last link.
     pub(crate) head: i64,
 }
 
-/// Removes what one step can of what is too old or too much; `None` if there is
-/// nothing.
+/// Removes what one step can of what is too old or too much.
 pub(crate) async fn step(
     connection: &mut SqliteConnection,
     config: &RetentionConfig,
     now: SystemTime,
-) -> Result<Option<Pruned>, CommitError> {
+) -> Result<Step, CommitError> {
     let Some(before) = before(connection, config, now).await? else {
-        return Ok(None);
+        return Ok(Step::Nothing);
     };
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     match prune(&mut transaction, before, since_epoch(now)).await {
-        Ok(Some(pruned)) => {
+        Ok(step @ Step::Removed(_)) => {
             finish(transaction).await?;
-            Ok(Some(pruned))
+            Ok(step)
         }
-        Ok(None) => {
+        Ok(step @ (Step::Nothing | Step::Broken(_))) => {
             undo(transaction).await?;
-            Ok(None)
+            Ok(step)
         }
         Err(error) => Err(abandon(transaction, error).await),
     }
@@ -119,31 +124,34 @@ async fn prune(
     transaction: &mut SqliteTransaction<'_>,
     before: i64,
     at: i64,
-) -> Result<Option<Pruned>, sqlx::Error> {
-    let marks = Marks::read(transaction).await?;
-    let rows = sqlx::query(SELECT_BEGINNING)
-        .bind(before)
-        .bind(STEP)
-        .fetch_all(&mut **transaction)
+) -> Result<Step, sqlx::Error> {
+    let oldest: Option<i64> = sqlx::query_scalar("SELECT at_us FROM chain ORDER BY seq LIMIT 1")
+        .fetch_optional(&mut **transaction)
         .await?;
-    let beginning = Beginning::of(&rows)?;
+    if oldest.is_none_or(|oldest| oldest >= before) {
+        return Ok(Step::Nothing);
+    }
+    let marks = Marks::read(transaction).await?;
+    let beginning = match Beginning::read(transaction, before).await? {
+        Ok(beginning) => beginning,
+        Err(broken) => return Ok(Step::Broken(broken)),
+    };
     let going = Going::among(transaction, &beginning, marks.newest_command()).await?;
     if going.commands.is_empty() && beginning.operations.is_empty() {
-        return Ok(None);
+        return Ok(Step::Nothing);
     }
 
     let mut links = Links::after(marks.head);
     carry(transaction, &beginning, &going, at, &mut links).await?;
     let checkpoint = CheckpointJson::next(transaction, &beginning, &going, at).await?;
-    add(&mut links, EventKind::Pruned, checkpoint.seq, at, |event| {
+    links.add(EventKind::Pruned, checkpoint.seq, at, |event| {
         event.text(&checkpoint.ledger);
         event.integer(checkpoint.chain_seq);
-        event.blob(hash_of(&beginning.hash)?.as_bytes());
+        event.blob(beginning.last.hash.as_bytes());
         event.integer(checkpoint.pruned_through);
         event.integer(checkpoint.commands_pruned);
         event.integer(checkpoint.at);
-        Ok(())
-    })?;
+    });
 
     for (table, column, numbers) in [
         ("fates", "command_seq", &going.commands),
@@ -151,31 +159,29 @@ async fn prune(
         ("operations", "seq", &beginning.operations),
         ("checkpoints", "seq", &beginning.checkpoints),
     ] {
-        let statement = format!(
-            "DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?1))"
-        );
+        let statement =
+            format!("DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?1))");
         sqlx::query(AssertSqlSafe(statement))
             .bind(json(numbers)?)
             .execute(&mut **transaction)
             .await?;
     }
     sqlx::query("DELETE FROM chain WHERE seq <= ?1")
-        .bind(beginning.last)
+        .bind(beginning.last.seq)
         .execute(&mut **transaction)
         .await?;
     insert(transaction, &[checkpoint]).await?;
     insert(transaction, &links.rows).await?;
-    Ok(Some(Pruned {
+    Ok(Step::Removed(Removed {
         commands: going.count(),
         head: links.head.seq,
     }))
 }
 
 /// The links that are to be removed, by what they bind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Beginning {
-    last: i64,
-    hash: Vec<u8>,
+    last: Head,
     commands: BTreeSet<i64>,
     /// By the command that each is a fate of.
     fates: HashMap<i64, HashSet<i64>>,
@@ -184,40 +190,53 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn of(rows: &[SqliteRow]) -> Result<Self, sqlx::Error> {
-        let mut beginning = Self::default();
-        for row in rows {
-            beginning.last = row.try_get("seq")?;
-            let word: &str = row.try_get("kind")?;
-            let reference: i64 = row.try_get("reference")?;
-            let command: Option<i64> = row.try_get("command_seq")?;
-            match EventKind::from_word(word) {
-                Some(EventKind::Opened) => {}
-                Some(EventKind::Intended | EventKind::Carried) => {
-                    beginning.commands.insert(reference);
+    /// Reads it, and sees that it is what was written.
+    async fn read(
+        transaction: &mut SqliteTransaction<'_>,
+        before: i64,
+    ) -> Result<Result<Self, Break>, sqlx::Error> {
+        let removed = newest_checkpoint(transaction).await?;
+        let mut beginning = Self {
+            last: removed.map_or(Head::NONE, |checkpoint| checkpoint.removed),
+            commands: BTreeSet::new(),
+            fates: HashMap::new(),
+            operations: Vec::new(),
+            checkpoints: Vec::new(),
+        };
+        // Not after the last link that was removed: one that should not be there
+        // any more is to be seen.
+        for row in tail::links(transaction, 0, STEP).await? {
+            if row.try_get::<i64, _>("at_us")? >= before {
+                break;
+            }
+            match follow(beginning.last, &row)? {
+                Ok((kind, head)) => {
+                    beginning.last = head;
+                    beginning.add(kind, row.try_get("reference")?, row.try_get("seq")?);
                 }
-                Some(EventKind::Recorded) => {
-                    beginning.commands.extend(command);
-                    beginning.fate(command, reference);
-                }
-                Some(
-                    EventKind::Concluded
-                    | EventKind::Repeated
-                    | EventKind::Resolved
-                    | EventKind::CarriedFate,
-                ) => beginning.fate(command, reference),
-                Some(EventKind::Operation) => beginning.operations.push(reference),
-                Some(EventKind::Pruned) => beginning.checkpoints.push(reference),
-                None => {
-                    let unknown = format!("link {} is of an unknown kind", beginning.last);
-                    return Err(sqlx::Error::Decode(unknown.into()));
-                }
+                Err(broken) => return Ok(Err(broken)),
             }
         }
-        if let Some(last) = rows.last() {
-            beginning.hash = last.try_get("hash")?;
+        Ok(Ok(beginning))
+    }
+
+    fn add(&mut self, kind: EventKind, reference: i64, command: Option<i64>) {
+        match kind {
+            EventKind::Opened => {}
+            EventKind::Intended | EventKind::Carried => {
+                self.commands.insert(reference);
+            }
+            EventKind::Recorded => {
+                self.commands.extend(command);
+                self.fate(command, reference);
+            }
+            EventKind::Concluded
+            | EventKind::Repeated
+            | EventKind::Resolved
+            | EventKind::CarriedFate => self.fate(command, reference),
+            EventKind::Operation => self.operations.push(reference),
+            EventKind::Pruned => self.checkpoints.push(reference),
         }
-        Ok(beginning)
     }
 
     fn fate(&mut self, command: Option<i64>, fate: i64) {
@@ -351,8 +370,8 @@ impl CheckpointJson {
         Ok(Self {
             seq: seq + 1,
             ledger,
-            chain_seq: beginning.last,
-            chain_hash: hash_of(&beginning.hash)?.to_string(),
+            chain_seq: beginning.last.seq,
+            chain_hash: beginning.last.hash.to_string(),
             pruned_through: through.max(going.through),
             commands_pruned: commands.saturating_add(going.count()),
             at,

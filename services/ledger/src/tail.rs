@@ -163,10 +163,7 @@ pub(crate) async fn head(pool: &SqlitePool) -> Result<Option<Cursor>, ReadError>
 }
 
 /// Whether the cursor is of this ledger, and nothing after it was removed.
-async fn check(
-    connection: &mut SqliteConnection,
-    cursor: Cursor,
-) -> Result<(), ReadError> {
+async fn check(connection: &mut SqliteConnection, cursor: Cursor) -> Result<(), ReadError> {
     let kept: Option<(i64, Vec<u8>)> = sqlx::query_as("SELECT seq, hash FROM chain WHERE seq = ?1")
         .bind(cursor.0.seq)
         .fetch_optional(&mut *connection)

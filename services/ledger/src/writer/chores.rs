@@ -20,7 +20,7 @@ use super::Writer;
 use crate::batch::{self, CommitError};
 use crate::config::RetentionConfig;
 use crate::entry::{Change, Entry, NewOperation};
-use crate::retention;
+use crate::retention::{self, Step};
 use crate::space;
 
 /// Where the writer is with its chores.
@@ -106,15 +106,20 @@ impl Writer {
     ) -> Result<(), CommitError> {
         match chores.stage {
             Stage::Prune { commands } => {
-                let pruned =
-                    retention::step(connection, &chores.config, SystemTime::now()).await?;
-                if let Some(pruned) = pruned {
-                    self.counters.pruned(pruned.commands.unsigned_abs());
-                    self.publish(pruned.head);
-                    chores.stage = Stage::Prune {
-                        commands: commands + pruned.commands,
-                    };
-                    return Ok(());
+                match retention::step(connection, &chores.config, SystemTime::now()).await? {
+                    Step::Removed(removed) => {
+                        self.counters.pruned(removed.commands.unsigned_abs());
+                        self.publish(removed.head);
+                        chores.stage = Stage::Prune {
+                            commands: commands + removed.commands,
+                        };
+                        return Ok(());
+                    }
+                    Step::Nothing => {}
+                    Step::Broken(broken) => tracing::error!(
+                        %broken,
+                        "the ledger was tampered with, so nothing of it is removed: verify it"
+                    ),
                 }
                 if commands > 0 {
                     let note = note(&chores.config, commands);
@@ -139,7 +144,10 @@ fn note(config: &RetentionConfig, commands: i64) -> Entry {
     let detail: Map<String, Value> = [
         ("commands", commands.into()),
         ("maxAgeSeconds", config.max_age.map_or(Value::Null, seconds)),
-        ("maxBytes", config.max_bytes.map_or(Value::Null, Value::from)),
+        (
+            "maxBytes",
+            config.max_bytes.map_or(Value::Null, Value::from),
+        ),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into_iter()

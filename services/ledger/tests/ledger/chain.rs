@@ -3,9 +3,7 @@
 use fleetgate_ledger::{EventKind, Fault, Head, LedgerError, VerifyReport, verify};
 use sqlx::{AssertSqlSafe, Connection};
 
-use crate::support::{
-    Place, conclude, id, operation, read, record, resolve, run, tap, unknown,
-};
+use crate::support::{Place, conclude, id, operation, read, record, resolve, run, tap, unknown};
 
 /// Every kind of event that entries make. In the order of the chain: 1 opened,
 /// 2 intended a, 3 concluded a, 4 intended b, 5 concluded b, 6 resolved b,
@@ -83,13 +81,14 @@ async fn a_new_ledger_has_one_link_and_an_identity_of_its_own() {
     assert_ne!(one.head, other.head);
 }
 
-#[tokio::test]
-async fn each_way_to_tamper_shows_where_it_was_done() {
+/// Ways to tamper with what [`eventful`] made, each with where it shows and how.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn ways() -> Vec<(&'static str, (i64, Fault))> {
     use EventKind::{Concluded, Intended, Opened, Operation, Recorded, Resolved};
 
     let changed = |seq, kind| (seq, Fault::Changed { kind });
     let outside = |table, row| (11, Fault::Outside { table, row });
-    let cases = [
+    vec![
         // Changed rows.
         (
             "UPDATE commands SET caller = 'mallory' WHERE command_id = 'a'",
@@ -119,10 +118,7 @@ async fn each_way_to_tamper_shows_where_it_was_done() {
             "UPDATE fates SET command_seq = 4 WHERE seq = 1",
             changed(3, Concluded),
         ),
-        (
-            "UPDATE operations SET who = 'eve'",
-            changed(9, Operation),
-        ),
+        ("UPDATE operations SET who = 'eve'", changed(9, Operation)),
         (
             "UPDATE identity SET created_us = created_us + 1",
             changed(1, Opened),
@@ -142,7 +138,12 @@ async fn each_way_to_tamper_shows_where_it_was_done() {
         ),
         (
             "UPDATE chain SET kind = 'forgotten' WHERE seq = 6",
-            (6, Fault::UnknownKind { kind: "forgotten".to_owned() }),
+            (
+                6,
+                Fault::UnknownKind {
+                    kind: "forgotten".to_owned(),
+                },
+            ),
         ),
         // Removed rows.
         (
@@ -196,10 +197,20 @@ async fn each_way_to_tamper_shows_where_it_was_done() {
         // The end cut off, and what it bound left behind.
         (
             "DELETE FROM chain WHERE seq > 8",
-            (9, Fault::Outside { table: "commands", row: 4 }),
+            (
+                9,
+                Fault::Outside {
+                    table: "commands",
+                    row: 4,
+                },
+            ),
         ),
-    ];
-    for (statements, (seq, what)) in cases {
+    ]
+}
+
+#[tokio::test]
+async fn each_way_to_tamper_shows_where_it_was_done() {
+    for (statements, (seq, what)) in ways() {
         let place = Place::new();
         eventful(&place).await;
         tamper(&place, statements).await;
@@ -235,10 +246,7 @@ async fn a_ledger_that_was_put_in_the_place_of_another_shows_to_whoever_kept_its
     }
     let known = check(&other, None).await.head;
     let report = check(&place, Some(known)).await;
-    assert_eq!(
-        report.first_break.unwrap().what,
-        Fault::Rewritten { known }
-    );
+    assert_eq!(report.first_break.unwrap().what, Fault::Rewritten { known });
 }
 
 #[tokio::test]
@@ -282,7 +290,10 @@ async fn a_ledger_that_lost_its_chain_is_not_opened_and_kept_as_it_is() {
 async fn what_is_no_ledger_is_not_verified() {
     let place = Place::new();
     let missing = verify(&place.path(), None).await;
-    assert!(matches!(missing, Err(LedgerError::File { .. })), "{missing:?}");
+    assert!(
+        matches!(missing, Err(LedgerError::File { .. })),
+        "{missing:?}"
+    );
     run(&mut place.plain().await, "CREATE TABLE songs (title TEXT)").await;
     let foreign = verify(&place.path(), None).await;
     assert!(

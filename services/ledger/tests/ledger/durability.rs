@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use fleetgate_ledger::{CommandQuery, KeptReply, LedgerError, NewFate, NewIntent, NewRecord, Outcome};
+use fleetgate_ledger::{
+    CommandQuery, KeptReply, LedgerError, NewFate, NewIntent, NewRecord, Outcome,
+};
 use fleetgate_runner::{CommandKind, Effect, Fate};
 use futures_util::future::{join, join_all};
 

@@ -41,9 +41,16 @@ async fn a_hundred_thousand_writes_beside_a_pinned_reader_are_all_kept_and_the_w
     let stats = ledger.stats();
     assert_eq!((stats.written, stats.found_locked), (WRITES as u64, 0));
     assert_eq!(count(&mut reader, "SELECT count(*) FROM commands").await, 0);
-    let wal = || fs::metadata(place.directory().join("ledger.db-wal")).unwrap().len();
+    let wal = || {
+        fs::metadata(place.directory().join("ledger.db-wal"))
+            .unwrap()
+            .len()
+    };
     let pinned = wal();
-    assert!(pinned > WAL_LIMIT, "the reader should have pinned it: {pinned}");
+    assert!(
+        pinned > WAL_LIMIT,
+        "the reader should have pinned it: {pinned}"
+    );
     assert!(pinned < 6 * 1024 * WRITES as u64, "{pinned}");
 
     run(&mut reader, "COMMIT").await;
@@ -77,7 +84,13 @@ impl SmallDisk {
             return None;
         }
         let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "fleetgate-test"])
+            .args([
+                "-t",
+                "tmpfs",
+                "-o",
+                &format!("size={size}"),
+                "fleetgate-test",
+            ])
             .arg(&at)
             .status()
             .unwrap();
@@ -158,7 +171,10 @@ async fn holder() {
     run(&mut connection, "BEGIN EXCLUSIVE").await;
     println!("\nheld");
     std::io::stdout().flush().unwrap();
-    std::io::stdin().lock().read_line(&mut String::new()).unwrap();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut String::new())
+        .unwrap();
 }
 
 /// Another process that holds the database's write lock.

@@ -62,7 +62,12 @@ async fn what_is_too_old_goes_and_an_open_intent_and_the_newest_stay() {
     let before = SystemTime::now();
     let ledger = pruned(&place).await;
     assert_eq!(ledger.stats().pruned, 2998);
-    for (name, kept) in [("open", true), ("newest", true), ("slow", false), ("c0", false)] {
+    for (name, kept) in [
+        ("open", true),
+        ("newest", true),
+        ("slow", false),
+        ("c0", false),
+    ] {
         let row = ledger.command(&id(name)).await.unwrap();
         assert_eq!(row.is_some(), kept, "{name}");
     }
@@ -257,4 +262,38 @@ async fn a_forged_checkpoint_shows() {
             "{statements}: {found:?}"
         );
     }
+}
+
+/// A command that must outlive its link is bound anew; what was made of it
+/// meanwhile must not be.
+#[tokio::test]
+async fn retention_does_not_make_good_what_was_tampered_with() {
+    let place = Place::new();
+    filled(&place).await;
+    let mut plain = place.plain().await;
+    run(&mut plain, "DROP TRIGGER commands_are_never_changed").await;
+    run(
+        &mut plain,
+        "UPDATE commands SET caller = 'mallory' WHERE command_id = 'open'",
+    )
+    .await;
+    plain.close().await.unwrap();
+    let before = verify(&place.path(), None).await.unwrap();
+    let ledger = open_with(&place, nothing_kept()).await;
+    for n in 0..5 {
+        ledger.record(record(&format!("later-{n}"))).await.unwrap();
+    }
+    ledger.close().await;
+    let after = verify(&place.path(), None).await.unwrap();
+    assert_eq!(
+        after.first_break.as_ref().map(|it| (it.seq, &it.what)),
+        Some((
+            3,
+            &Fault::Changed {
+                kind: EventKind::Intended
+            }
+        ))
+    );
+    assert_eq!(after.first_break, before.first_break);
+    assert_eq!(after.checkpoint, None);
 }

@@ -1,7 +1,8 @@
 //! Later words on a command, and what a replay needs.
 
 use fleetgate_ledger::{
-    KeptReply, LedgerError, MAX_KEPT_REPLY, NewFate, NewIntent, NewRecord, NewResolution, Outcome,
+    CommandQuery, KeptReply, LedgerError, MAX_KEPT_REPLY, NewFate, NewIntent, NewRecord,
+    NewResolution, Outcome,
 };
 use fleetgate_runner::{CommandKind, Effect, Fate};
 use serde_json::json;
@@ -194,7 +195,7 @@ async fn a_reply_is_kept_up_to_its_limit_and_of_a_longer_one_the_length() {
         assert_eq!(kept.text().is_none(), name == "long");
         assert_eq!(kept.too_long(), name == "long");
     }
-    let page = ledger.commands(Default::default()).await.unwrap();
+    let page = ledger.commands(CommandQuery::default()).await.unwrap();
     for row in page.commands {
         let kept = row.conclusion.unwrap().outcome.reply.unwrap();
         assert!(kept.text().is_none() && kept.bytes() >= MAX_KEPT_REPLY as u64);

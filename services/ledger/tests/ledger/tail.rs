@@ -3,9 +3,7 @@
 use fleetgate_ledger::{Cursor, EventKind, LedgerError, Subject};
 use fleetgate_runner::Fate;
 
-use crate::support::{
-    Place, conclude, id, operation, read, record, resolve, run, tap, unknown,
-};
+use crate::support::{Place, conclude, id, operation, read, record, resolve, run, tap, unknown};
 
 #[tokio::test]
 async fn every_event_is_told_in_its_order_with_what_it_is_about() {
@@ -110,7 +108,10 @@ async fn a_commit_is_published_and_its_events_can_be_read_by_then() {
     let page = ledger.tail(now, 0).await.unwrap();
     assert_eq!(page.events.len(), 1);
     ledger.close().await;
-    assert!(watch.changed().await.is_err(), "a closed ledger says no more");
+    assert!(
+        watch.changed().await.is_err(),
+        "a closed ledger says no more"
+    );
 
     let ledger = place.open().await;
     assert_eq!(*ledger.watch().borrow(), 2);

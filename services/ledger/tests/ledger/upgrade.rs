@@ -1,6 +1,5 @@
 //! A ledger from before there was a chain.
 
-
 use fleetgate_ledger::{Ledger, LedgerError, Subject, verify};
 use fleetgate_runner::Fate;
 use sqlx::Connection;
@@ -49,7 +48,14 @@ async fn its_commands_are_bound_and_its_open_intents_can_be_settled() {
     first_version(&place).await;
     let older = verify(&place.path(), None).await;
     assert!(
-        matches!(older, Err(LedgerError::OlderSchema { found: 1, known: 2, .. })),
+        matches!(
+            older,
+            Err(LedgerError::OlderSchema {
+                found: 1,
+                known: 2,
+                ..
+            })
+        ),
         "{older:?}"
     );
 
@@ -67,7 +73,10 @@ async fn its_commands_are_bound_and_its_open_intents_can_be_settled() {
         .collect();
     assert_eq!(names, ["open", "unknown"]);
     ledger.conclude(conclude("open")).await.unwrap();
-    ledger.resolve(resolve("unknown", completed())).await.unwrap();
+    ledger
+        .resolve(resolve("unknown", completed()))
+        .await
+        .unwrap();
     ledger.record(record("new")).await.unwrap();
     assert!(matches!(
         ledger.intend(tap("c7")).await,
@@ -95,7 +104,9 @@ async fn that_it_was_adopted_is_on_record() {
     let mut last = None;
     loop {
         let page = ledger.tail(cursor, 500).await.unwrap();
-        let Some(event) = page.events.last() else { break };
+        let Some(event) = page.events.last() else {
+            break;
+        };
         last = Some(event.subject.clone());
         cursor = page.cursor;
     }
@@ -126,7 +137,10 @@ async fn a_reader_in_the_way_puts_that_off_and_nothing_else() {
     first_version(&place).await;
     let mut reader = place.plain().await;
     run(&mut reader, "BEGIN").await;
-    assert_eq!(count(&mut reader, "SELECT count(*) FROM commands").await, 2502);
+    assert_eq!(
+        count(&mut reader, "SELECT count(*) FROM commands").await,
+        2502
+    );
     let ledger = Ledger::open(fleetgate_ledger::LedgerConfig {
         patience: std::time::Duration::from_millis(100),
         ..place.config()
