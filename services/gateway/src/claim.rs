@@ -1,16 +1,18 @@
 //! A command id belongs to one request: the claim to it.
 //!
 //! ```text
-//!                        ┌── other content ──────────────► ALREADY_EXISTS
-//!   id under way here? ──┤
-//!            │           └── the same ──► wait for its end, and look again
-//!            ▼ no
-//!                        ┌── other content ──────────────► ALREADY_EXISTS
-//!   id on record? ───────┤── a read ──────────────────────► run it again
-//!            │           ├── a mutation with a fate ──────► replay
-//!            ▼ no        └── one without ──► wait for its fate, and look again
-//!           run
+//!   under way here? ── with other content ─────────────────► ALREADY_EXISTS
+//!          │
+//!          ▼           ┌── with other content ─────────────► ALREADY_EXISTS
+//!     on record? ──────┤── a read ─────────────────────────► run
+//!          │           ├── a mutation with a fate ─────────► replay
+//!          │           ├── one without that is under way ──► run
+//!          ▼           └── one without that is not ──► wait for its fate, and
+//!         run                                           look again
 //! ```
+//!
+//! A command that is run while it is under way is joined to itself by its
+//! session, which holds it until it has ended.
 //!
 //! Only an id that the caller named is looked for: one that was minted here is
 //! new. The claim is staked in memory before the ledger is asked, so that of
@@ -60,23 +62,16 @@ impl Claims<'_> {
     ) -> Result<Claim, Status> {
         let id = &request.command_id;
         let conflict = |Other { fields }| status::id_conflict(device, id, fields);
-        let overdue = || status::overdue(device, id);
         loop {
             let admitted = self.pending.admit(device, request).map_err(conflict)?;
             if !request.named {
                 return Ok(Claim::Run(admitted));
             }
-            if !admitted.is_first() {
-                deadline
-                    .wait(admitted.ended())
-                    .await
-                    .map_err(|_passed| overdue())?;
-                continue;
-            }
             // Before the look, so that no change after it is missed.
             let mut head = self.ledger.watch();
-            let found = deadline.wait(self.ledger.command(id)).await;
-            let row = match found.map_err(|_passed| status::unclaimed(device, id))? {
+            // Not bounded by the deadline: a caller that is late is still told
+            // the truth, and the ledger's own patience is short.
+            let row = match self.ledger.command(id).await {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(Claim::Run(admitted)),
                 // A read needs no record, and a mutation is told at its intent.
@@ -86,14 +81,15 @@ impl Claims<'_> {
                 }
                 Err(error) => {
                     admitted.withdrawn();
-                    return Err(status::ledger_before(&error, device, id));
+                    return Err(status::unclaimed(&error, device, id));
                 }
             };
             if let Some(fields) = differing(&row, device, request) {
                 admitted.withdrawn();
                 return Err(status::id_conflict(device, id, fields));
             }
-            if !request.command.is_mutation() {
+            let under_way = row.conclusion.is_none() && !admitted.is_first();
+            if under_way || !request.command.is_mutation() {
                 return Ok(Claim::Run(admitted));
             }
             admitted.withdrawn();
@@ -106,7 +102,7 @@ impl Claims<'_> {
             match deadline.wait(change).await {
                 Ok(Ok(Ok(()))) => {}
                 Ok(Ok(Err(_)) | Err(_)) => return Err(status::unsettled(device, id)),
-                Err(_passed) => return Err(overdue()),
+                Err(_passed) => return Err(status::overdue(device, id)),
             }
         }
     }

@@ -59,6 +59,16 @@ struct Ran {
     replayed: bool,
 }
 
+impl Ran {
+    fn in_time(self, deadline: Deadline) -> Result<Self, Status> {
+        if deadline.has_passed() {
+            Err(status::late(&self.device, &self.receipt))
+        } else {
+            Ok(self)
+        }
+    }
+}
+
 impl Core {
     pub(crate) fn new(shared: Shared) -> Self {
         Self(Arc::new(shared))
@@ -155,7 +165,10 @@ impl Core {
         let answer = loop {
             let admitted = match self.claims().claim(&device, &asked, deadline).await? {
                 Claim::Run(admitted) => admitted,
-                Claim::Replay(row) => return replay(device, *row),
+                Claim::Replay(row) => {
+                    let ran = replay(device, *row)?;
+                    return ran.in_time(deadline);
+                }
             };
             let session = match self.session(&device, &asked) {
                 Ok(session) => session,
@@ -190,15 +203,13 @@ impl Core {
 
         let Success { receipt, reply } =
             answer.map_err(|failed| status::failed(&device, &failed))?;
-        if deadline.has_passed() {
-            return Err(status::late(&device, &receipt));
-        }
-        Ok(Ran {
+        let ran = Ran {
             device,
             receipt,
             reply,
             replayed: false,
-        })
+        };
+        ran.in_time(deadline)
     }
 
     fn claims(&self) -> Claims<'_> {

@@ -27,7 +27,6 @@ use fleetgate_runner::{BundleId, Command, CommandId, CommandKind, Point, Udid};
 use fleetgate_session::{Failed, Failure, Success};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::convert::{Asked, Content, asked, types_other_text};
 
@@ -60,8 +59,6 @@ pub(crate) struct Note {
     owned: bool,
     /// The command will end with a record, whether its callers stay or not.
     recorded: bool,
-    /// Cancelled when the note goes.
-    ended: CancellationToken,
 }
 
 impl Note {
@@ -119,12 +116,6 @@ impl Notes {
         }
         self.by_id.insert(command_id.clone(), note);
     }
-
-    fn remove(&mut self, command_id: &CommandId) {
-        if let Some(note) = self.by_id.remove(command_id) {
-            note.ended.cancel();
-        }
-    }
 }
 
 /// Another command with the same id is under way.
@@ -164,7 +155,6 @@ impl Pending {
             holders: 1,
             owned: true,
             recorded: command.is_mutation(),
-            ended: CancellationToken::new(),
         };
         let admitted = Admitted::new(self, command_id, &note, true);
         notes.add(command_id, note);
@@ -178,7 +168,7 @@ impl Pending {
 
     /// The command has ended.
     pub(crate) fn forget(&self, command_id: &CommandId) {
-        self.lock().remove(command_id);
+        self.lock().by_id.remove(command_id);
     }
 
     /// [`Pending::forget`] for when the guard is dropped.
@@ -229,7 +219,6 @@ pub(crate) struct Admitted {
     serial: u64,
     first: bool,
     end: End,
-    ended: CancellationToken,
 }
 
 impl Admitted {
@@ -240,18 +229,12 @@ impl Admitted {
             serial: note.serial,
             first,
             end: End::Untold,
-            ended: note.ended.clone(),
         }
     }
 
     /// True for whoever asked first of those who ask now.
     pub(crate) fn is_first(&self) -> bool {
         self.first
-    }
-
-    /// Waits for the command's end.
-    pub(crate) async fn ended(&self) {
-        self.ended.cancelled().await;
     }
 
     /// The command is not handed to a session: it has ended, or must not be.
@@ -294,7 +277,7 @@ impl Drop for Admitted {
             }
         };
         if note.holders == 0 && (told_the_end || !note.recorded) {
-            notes.remove(&self.command_id);
+            notes.by_id.remove(&self.command_id);
         }
     }
 }

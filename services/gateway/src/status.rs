@@ -336,21 +336,6 @@ fn waiting(
     Refusal::new(code, reason, message).facts(facts).into()
 }
 
-/// A caller whose deadline passed before anything was done for it.
-pub(crate) fn unclaimed(device: &Udid, command_id: &CommandId) -> Status {
-    Refusal::new(
-        Code::DeadlineExceeded,
-        "DEADLINE_EXCEEDED",
-        "the deadline passed before the command id could be looked up",
-    )
-    .facts(Facts::not_sent(
-        Some(device.as_str()),
-        Some(command_id.as_str()),
-    ))
-    .retry(Some(SOON))
-    .into()
-}
-
 /// A recorded refusal, as it was first told.
 pub(crate) fn replayed(
     device: &Udid,
@@ -381,14 +366,18 @@ pub(crate) fn replayed(
     .into()
 }
 
-/// A ledger that could not be asked about the id of a mutation.
-pub(crate) fn ledger_before(error: &LedgerError, device: &Udid, command_id: &CommandId) -> Status {
-    ledger_refusal(error)
-        .facts(Facts::not_sent(
-            Some(device.as_str()),
-            Some(command_id.as_str()),
-        ))
-        .into()
+/// A ledger that could not be asked about a mutation's id: nothing was sent, now,
+/// and nobody can say whether it was before. Asking again is safe, since only
+/// the first with an id is sent.
+pub(crate) fn unclaimed(error: &LedgerError, device: &Udid, command_id: &CommandId) -> Status {
+    let facts = Facts::about(command_id)
+        .with("device", device.as_str())
+        .outcome(Fate::Unknown, Effect::Unknown, false)
+        .hint(Some(
+            "nothing was sent now, but may have been under this id before: ask again with the \
+             same id",
+        ));
+    ledger_refusal(error).facts(facts).into()
 }
 
 /// A stream that ends because the gateway does; it can be resumed.

@@ -134,19 +134,6 @@ fn the_same_request_joins_and_another_one_is_told_apart_to_the_letter() {
     assert_eq!(fields(&other, &button), ["device", "kind"]);
 }
 
-#[tokio::test]
-async fn whoever_joined_learns_of_the_end() {
-    let pending = Pending::default();
-    let _first = pending
-        .admit(&device(), &asked(DeviceCommand::Shutdown))
-        .unwrap();
-    let second = pending
-        .admit(&device(), &asked(DeviceCommand::Shutdown))
-        .unwrap();
-    pending.forget(&id("c-1"));
-    second.ended().await;
-}
-
 #[test]
 fn what_a_caller_that_joined_is_told_does_not_end_the_command_of_the_first() {
     let pending = Pending::default();
