@@ -107,10 +107,11 @@ async fn a_runner_that_does_not_drain_is_busy_then_wedged_and_wedged_is_final() 
 
     // Tried again for 30 s of the phone's time, then given up.
     let refusal = refused(plain::send(&rig, &udid, CommandKind::Tap, "busy").await);
+    let hint = refusal.meta("hint");
+    assert!(!hint.is_empty(), "{refusal:?}");
     let busy = Verdict {
         attempts: None,
-        ..Verdict::of(&RunnerCode::RunnerBusy)
-            .saying("draining", Some("send the command again in a moment"))
+        ..Verdict::of(&RunnerCode::RunnerBusy).saying("draining", Some(hint))
     };
     let row = busy
         .assert(&rig, &udid, CommandKind::Tap, "busy", &refusal)
@@ -124,11 +125,12 @@ async fn a_runner_that_does_not_drain_is_busy_then_wedged_and_wedged_is_final() 
         }
     })
     .await;
-    let wedged = Verdict::of(&RunnerCode::RunnerWedged)
-        .saying("stuck", Some("recycle the runner's session"));
     for kind in [CommandKind::LongPress, CommandKind::Snapshot] {
         let id = format!("wedged-{kind}");
         let refusal = refused(plain::send(&rig, &udid, kind, &id).await);
+        let hint = refusal.meta("hint");
+        assert!(!hint.is_empty(), "{refusal:?}");
+        let wedged = Verdict::of(&RunnerCode::RunnerWedged).saying("stuck", Some(hint));
         wedged.assert(&rig, &udid, kind, &id, &refusal).await;
         assert_eq!(phone.report().arrivals_of(kind), 1, "sent once");
     }

@@ -208,7 +208,7 @@ async fn the_status_answers_while_a_command_is_stuck() {
     assert_eq!(phone.report().in_flight, 1);
     assert_eq!(rig.find("stuck").await.unwrap().fate(), Fate::Unspecified);
 
-    phone.kill_runner();
+    phone.restart_runner(fleetgate_simulator::scenario::DEFAULT_PORT);
     let refusal = refused(stuck.join_next().await.unwrap().unwrap());
     Outcome::unknown()
         .assert(&rig, &udid, CommandKind::Tap, "stuck", &refusal)

@@ -87,7 +87,7 @@ async fn a_mutation_on_a_half_open_connection_is_unknown_and_not_sent_again() {
         .await;
     let report = phone.report();
     assert_eq!(report.arrivals_of(CommandKind::Button), 0);
-    assert_eq!(report.arrivals_of(CommandKind::CommandStatus), 1);
+    assert!(report.arrivals_of(CommandKind::CommandStatus) > 0);
     // The lane is free again.
     plain::send(&rig, &udid, CommandKind::Button, "next")
         .await
