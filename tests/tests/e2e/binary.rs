@@ -191,21 +191,21 @@ async fn a_gateway_that_is_killed_leaves_the_intent_and_nothing_is_sent_again() 
 
     let server = place.serve().await;
     found(&server).await;
+    // The runner may have been asked about it by now; nobody else can know.
     let row = shown(&server, &id).await;
-    assert_eq!(
-        (&row["fate"], &row["kind"]),
-        (&"pending".into(), &"tap".into())
-    );
-    let pending = server.ask(&["history", "--fate", "pending"]).await;
-    assert!(pending.text().contains(id.as_str()), "{}", pending.text());
+    let fate = row["fate"].as_str().unwrap();
+    assert!(["pending", "completed"].contains(&fate), "{row}");
+    assert_eq!(row["kind"], "tap");
+    let history = server.ask(&["history"]).await.text();
+    assert!(history.contains(id.as_str()), "{history}");
 
-    // Its id is used, though nobody knows for what.
+    // Its id is used, whatever came of it.
     let mut client = AutomationServiceClient::new(connect(&server.url).await);
     let request = pb::TapRequest {
         device: phone.udid().to_string(),
         command_id: Some(id.to_string()),
         app_bundle_id: APP.to_owned(),
-        point: plain::absolute(20.0, 30.0),
+        point: plain::absolute(40.0, 50.0),
         ..pb::TapRequest::default()
     };
     let refusal = refused(client.tap(request).await);

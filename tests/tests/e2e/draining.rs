@@ -200,6 +200,8 @@ async fn every_connection_is_told_to_go_and_every_watcher_that_it_is_over() {
     let mut health = watch(rig.connect().await).await;
     assert_eq!(next(&mut health).await, Some(ServingStatus::Serving));
     let mut raw = Raw::connect(&rig).await;
+    // Its settings: it has been accepted, and does not wait in a backlog.
+    soon("a frame", raw.frame()).await.unwrap();
     let ending = async {
         assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
         assert_eq!(next(&mut health).await, None);

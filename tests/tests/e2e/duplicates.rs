@@ -5,53 +5,91 @@ use fleetgate_proto::v1 as pb;
 use fleetgate_runner::CommandKind;
 use fleetgate_simulator::Injection;
 use fleetgate_tests::facts::effects;
-use fleetgate_tests::{Rig, plain, refused, soon};
+use fleetgate_tests::{Refusal, Rig, plain, refused, soon};
 use tokio::task::JoinSet;
 use tonic::Code;
 
-/// Asserts that the id of a mutation cannot be used again in this way.
-async fn assert_used(rig: &Rig, n: usize, kind: CommandKind, command_id: &str) {
+/// Sends what must not reach any phone, nor change what is on record.
+async fn again(
+    rig: &Rig,
+    n: usize,
+    kind: CommandKind,
+    command_id: &str,
+) -> Result<pb::CommandReceipt, Refusal> {
     let arrived = || {
         let phones = rig.lab.phones();
-        phones
-            .iter()
-            .map(|phone| phone.arrivals().len())
-            .sum::<usize>()
+        let arrivals = phones.iter().map(|phone| phone.arrivals().len());
+        arrivals.sum::<usize>()
     };
     let before = (rig.find(command_id).await, arrived());
-    let refusal = refused(plain::send(rig, &rig.udid(n), kind, command_id).await);
+    let answer = plain::send(rig, &rig.udid(n), kind, command_id).await;
+    let after = (rig.find(command_id).await, arrived());
+    assert_eq!(after, before, "the record stands, and nothing was sent");
+    answer.map_err(Refusal::from)
+}
+
+/// Asserts that the id cannot be used for anything else.
+async fn assert_used(rig: &Rig, n: usize, kind: CommandKind, command_id: &str, field: &str) {
+    let refusal = again(rig, n, kind, command_id).await.unwrap_err();
     assert_eq!(refusal.code, Code::AlreadyExists, "{refusal:?}");
-    assert_eq!(refusal.reason, "DUPLICATE_COMMAND_ID", "{refusal:?}");
+    assert_eq!(refusal.reason, "COMMAND_ID_CONFLICT", "{refusal:?}");
+    let fields: Vec<_> = refusal.violations.iter().map(|(field, _)| field).collect();
+    assert!(fields.iter().any(|name| *name == field), "{fields:?}");
     assert_eq!(refusal.meta("command_id"), command_id);
     let proved = (refusal.meta("fate"), refusal.meta("effect"));
     assert_eq!(proved, ("NOT_SENT", "NONE"), "{refusal:?}");
     assert_ne!(refusal.meta("hint"), "");
     assert_eq!(refusal.retry_delay, None);
-    let after = (rig.find(command_id).await, arrived());
-    assert_eq!(after, before, "the record stands, and nothing was sent");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_id_of_a_recorded_mutation_is_never_sent_again() {
     let mut rig = Rig::plain(2).await;
     let (phone, udid) = (rig.phone(0), rig.udid(0));
-    let sent = plain::send(&rig, &udid, CommandKind::Tap, "completed").await;
-    sent.unwrap();
+    let tap = CommandKind::Tap;
+    let mut told = Vec::new();
+    told.push((
+        "completed",
+        1,
+        plain::send(&rig, &udid, tap, "completed").await,
+    ));
     phone.fault(Injection::ConnectResult { number: 3 });
-    refused(plain::send(&rig, &udid, CommandKind::Tap, "not-sent").await);
+    told.push((
+        "not-sent",
+        0,
+        plain::send(&rig, &udid, tap, "not-sent").await,
+    ));
     phone.fault(Injection::ReplyLostAfterExecution);
     phone.fault(Injection::JournalEvicted);
-    refused(plain::send(&rig, &udid, CommandKind::Tap, "unknown").await);
+    told.push(("unknown", 1, plain::send(&rig, &udid, tap, "unknown").await));
+    let told: Vec<_> = told
+        .into_iter()
+        .map(|(id, times, answer)| (id, times, answer.map_err(Refusal::from)))
+        .collect();
     for restarted in [false, true] {
         if restarted {
             rig = rig.restart_gateway().await;
         }
-        for (id, times) in [("completed", 1), ("not-sent", 0), ("unknown", 1)] {
-            // The same, another command, another phone.
-            assert_used(&rig, 0, CommandKind::Tap, id).await;
-            assert_used(&rig, 0, CommandKind::Type, id).await;
-            assert_used(&rig, 1, CommandKind::Tap, id).await;
-            assert_eq!(effects(&phone, id).len(), times, "{id}");
+        for (id, times, first) in &told {
+            match (again(&rig, 0, tap, id).await, first) {
+                (Ok(receipt), Ok(first)) => {
+                    assert!(receipt.replayed && !first.replayed, "{receipt:?}");
+                    assert_eq!(receipt.command_id, first.command_id);
+                    assert_eq!(receipt.fate, first.fate);
+                    assert_eq!(receipt.effect, first.effect);
+                }
+                (Err(refusal), Err(first)) => {
+                    assert_eq!(refusal.meta("replayed"), "true", "{refusal:?}");
+                    assert_eq!(refusal.reason, first.reason);
+                    for fact in ["command_id", "device", "fate", "effect"] {
+                        assert_eq!(refusal.meta(fact), first.meta(fact), "{fact}");
+                    }
+                }
+                (again, first) => panic!("{id}: {first:?}, and then {again:?}"),
+            }
+            assert_used(&rig, 0, CommandKind::LongPress, id, "kind").await;
+            assert_used(&rig, 1, tap, id, "device").await;
+            assert_eq!(effects(&phone, id).len(), *times, "{id}");
         }
     }
     rig.stop().await;

@@ -274,7 +274,7 @@ async fn a_query_that_makes_no_sense_is_refused_by_its_field() {
     assert_eq!(ids(&rest.commands), ["c-1", "c-0"]);
 
     for (command_id, code, reason) in [
-        ("never", Code::NotFound, "COMMAND_UNKNOWN"),
+        ("never", Code::NotFound, "NEVER_SENT"),
         ("", Code::InvalidArgument, "INVALID_ARGUMENT"),
         ("two words", Code::InvalidArgument, "INVALID_ARGUMENT"),
     ] {
@@ -295,6 +295,7 @@ fn old_tap(n: usize, device: &Udid) -> NewRecord {
             kind: CommandKind::Tap,
             app_bundle_id: None,
             parameters: serde_json::Map::new(),
+            asked: serde_json::Map::new(),
             caller: None,
         },
         outcome: Outcome {
@@ -303,11 +304,13 @@ fn old_tap(n: usize, device: &Udid) -> NewRecord {
             reason: None,
             message: Some("x".repeat(500)),
             warning: None,
+            hint: None,
             reactivated: false,
             attempts: 1,
             recovered: false,
             queue_wait: Duration::ZERO,
             device_time: Duration::from_millis(1),
+            reply: None,
         },
     }
 }

@@ -97,8 +97,12 @@ async fn a_page_taps_reads_and_is_told_what_went_wrong() {
     clean(reply.receipt, "web");
     assert_eq!(effects(&phone, "web").len(), 1);
 
-    // The same id again: the failure's facts are all there, too.
-    let answer = call(&rig, "AutomationService/Tap", &tap).await;
+    // The same id for something else: the failure's facts are all there, too.
+    let other = pb::TapRequest {
+        number_of_taps: Some(2),
+        ..tap
+    };
+    let answer = call(&rig, "AutomationService/Tap", &other).await;
     assert_eq!((answer.status().as_str(), answer.messages.len()), ("6", 0));
     let told = format!("{:?}{}", answer.headers, answer.trailers);
     assert!(told.contains("grpc-status-details-bin"), "{told}");
