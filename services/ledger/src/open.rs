@@ -29,7 +29,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 /// this: `FLGT`.
 const APPLICATION_ID: i32 = 0x464c_4754;
 
-/// A checkpoint cuts the WAL back to this after a burst.
+/// The WAL is cut back to this when it is used from its beginning again. It
+/// grows past it only while a reader that is not ours keeps a snapshot open,
+/// which nobody can take from it; our own let go after each page.
 const WAL_LIMIT: &str = "67108864";
 
 /// An open database.

@@ -40,7 +40,7 @@ use crate::time::{micros, since_epoch};
 use crate::verify::{Break, follow, newest_checkpoint};
 
 /// The most links that one step removes: some tens of milliseconds.
-const STEP: u32 = 2048;
+const STEP: u32 = 1024;
 
 const SELECT_BOUND: &str = "
 SELECT c.seq, c.command_id, c.created_us, count(f.seq) AS fates

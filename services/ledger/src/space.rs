@@ -38,7 +38,7 @@ pub(crate) async fn allow_shrinking(connection: &mut SqliteConnection) -> Result
         .await
     {
         Ok(_) => Ok(()),
-        // A reader is in the way, or there is no room for a second copy.
+        // Somebody else is writing, or there is no room for a second copy.
         Err(error) if matches!(condition(&error), Condition::Locked | Condition::Full) => {
             tracing::warn!(%error, "the ledger's file cannot be made able to shrink now; the next start tries again");
             Ok(())
