@@ -78,6 +78,9 @@ pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, L
     let readers = SqlitePoolOptions::new()
         .max_connections(config.readers.get())
         .acquire_timeout(config.patience)
+        // A connection to a file does not go stale, and asking it costs as much
+        // as a look-up.
+        .test_before_acquire(false)
         .connect_lazy_with(shared.read_only(true));
     Ok(Opened {
         lock,
