@@ -170,7 +170,13 @@ impl Bench {
 
     /// Ends it in order, which is part of every test: nothing may hang.
     pub(crate) async fn end(self) {
+        drop(self.end_and_keep().await);
+    }
+
+    /// Ends it in order and leaves what it wrote.
+    pub(crate) async fn end_and_keep(self) -> TempDir {
         self.gateway.shutdown().await;
         self.lab.shutdown().await;
+        self.directory
     }
 }
