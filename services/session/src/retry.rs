@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use fleetgate_runner::Budgets;
-use rand::Rng;
+use rand::RngExt;
 use tokio::time::{Instant, Sleep};
 use tower::retry::Policy;
 

@@ -8,7 +8,7 @@ use fleetgate_ledger::{
 use fleetgate_runner::{CommandKind, Effect, Fate, Udid};
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, IteratorRandom};
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use crate::support::{Place, at_once, completed, run, tap};
 
@@ -143,8 +143,8 @@ fn any_query(rows: &[CommandRow], random: &mut StdRng) -> CommandQuery {
             .then(|| devices().choose(random).unwrap().clone()),
         kinds: CommandKind::ALL
             .into_iter()
-            .choose_multiple(random, some_kinds),
-        fates: FATES.into_iter().choose_multiple(random, some_fates),
+            .sample(random, some_kinds),
+        fates: FATES.into_iter().sample(random, some_fates),
         from,
         to,
         page_size: random.random_range(1..=1000),
