@@ -163,7 +163,7 @@ impl Core {
             .ok_or_else(|| status::device_unknown(&asked.device, Some(&asked.command_id)))?;
         span.record("device.id", device.as_str());
         let answer = loop {
-            let admitted = match self.claims().claim(&device, &asked, deadline).await? {
+            let mut admitted = match self.claims().claim(&device, &asked, deadline).await? {
                 Claim::Run(admitted) => admitted,
                 Claim::Replay(row) => {
                     let ran = replay(device, *row)?;
@@ -183,6 +183,7 @@ impl Core {
                 deadline: deadline.instant(),
                 caller: caller.clone(),
             };
+            admitted.handed_over();
             let answer = session.oneshot(job).await;
             admitted.answered(&answer);
             match answer {

@@ -15,9 +15,10 @@
 //! Invariant: every note goes, whether its callers stay or not. A session ends
 //! every mutation that it has let in with a record ([`crate::recorder`]). It
 //! may drop a read that nobody waits for, and lets snapshots share a record, so
-//! that the note of a read goes with its callers. What is left is the mutation
-//! that was not let in and whose caller left before it was told so: its note
-//! goes with age.
+//! that the note of a read goes with its callers, and so does that of a
+//! mutation that was not handed over yet. What is left is the mutation that was
+//! handed over and not let in, and whose caller left before it was told so: its
+//! note goes with age.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -154,7 +155,7 @@ impl Pending {
             serial: notes.serial,
             holders: 1,
             owned: true,
-            recorded: command.is_mutation(),
+            recorded: false,
         };
         let admitted = Admitted::new(self, command_id, &note, true);
         notes.add(command_id, note);
@@ -206,7 +207,8 @@ enum End {
     Untold,
     /// Its answer was that the command goes on.
     GoesOn,
-    /// Its answer was the end, of the command or of its own part in it.
+    /// Its answer was the end, of the command or of its own part in it; or it
+    /// left before its part began.
     Told,
 }
 
@@ -228,7 +230,7 @@ impl Admitted {
             command_id: command_id.clone(),
             serial: note.serial,
             first,
-            end: End::Untold,
+            end: End::Told,
         }
     }
 
@@ -238,8 +240,19 @@ impl Admitted {
     }
 
     /// The command is not handed to a session: it has ended, or must not be.
-    pub(crate) fn withdrawn(mut self) {
-        self.end = End::Told;
+    /// Dropping this is the same, for a caller that leaves meanwhile.
+    pub(crate) fn withdrawn(self) {}
+
+    /// The command is about to be handed to a session, which ends a mutation
+    /// with a record, whether its callers stay or not.
+    pub(crate) fn handed_over(&mut self) {
+        self.end = End::Untold;
+        let mut notes = self.pending.lock();
+        if let Some(note) = notes.by_id.get_mut(&self.command_id)
+            && note.serial == self.serial
+        {
+            note.recorded |= note.command.is_mutation();
+        }
     }
 
     /// The session has answered.

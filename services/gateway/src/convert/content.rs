@@ -142,3 +142,67 @@ fn point(point: &Point) -> Value {
 fn millis(duration: Duration) -> Value {
     Value::from(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use fleetgate_runner::{AppPoint, TypedText, UnitPoint};
+
+    use super::*;
+
+    fn app(action: AppAction<Point>) -> Command<Point> {
+        Command::App(AppCommand {
+            bundle_id: "com.example.app".parse().unwrap(),
+            action,
+        })
+    }
+
+    fn tap(at: Point) -> Command<Point> {
+        app(AppAction::Tap {
+            at,
+            taps: NonZeroU32::MIN,
+        })
+    }
+
+    #[test]
+    fn fields_have_the_apis_names_and_a_text_is_its_length() {
+        let text = TypedText::new("hunter2 é".to_owned()).unwrap();
+        let fields = Value::Object(asked(&app(AppAction::Type { text })));
+        assert_eq!(fields, json!({ "text_length": 9 }));
+
+        let drag = app(AppAction::Drag {
+            from: Point::Absolute(AppPoint::new(1.0, 2.0).unwrap()),
+            to: Point::Normalized(UnitPoint::new(0.5, 0.25).unwrap()),
+            duration: None,
+            hold: Some(Duration::from_millis(500)),
+            settle: true,
+        });
+        let expected = json!({
+            "from": { "absolute": { "x": 1.0, "y": 2.0 } },
+            "to": { "normalized": { "x": 0.5, "y": 0.25 } },
+            "hold": 500,
+            "settle": true,
+        });
+        assert_eq!(Value::Object(asked(&drag)), expected);
+    }
+
+    #[test]
+    fn a_point_is_the_same_after_a_stay_on_record() {
+        let device = "00008110-000978540290401E".parse().unwrap();
+        // Numbers whose decimal form is long.
+        for n in 1..1000_u32 {
+            let x = 1.0 / f64::from(n);
+            let fields = asked(&tap(Point::Absolute(AppPoint::new(x, 1e300 * x).unwrap())));
+            let content = |asked| Content {
+                device: &device,
+                kind: CommandKind::Tap,
+                app_bundle_id: None,
+                asked,
+            };
+            let stored = serde_json::from_str(&Value::Object(fields.clone()).to_string()).unwrap();
+            let differing = content(&fields).differing(&content(&stored));
+            assert_eq!(differing, [] as [&str; 0], "{x}");
+        }
+    }
+}

@@ -46,25 +46,44 @@ fn is_noted(pending: &Pending) -> bool {
     pending.get(&id("c-1")).is_some()
 }
 
+fn handed_over(pending: &Pending, command: DeviceCommand) -> Admitted {
+    let mut admitted = pending.admit(&device(), &asked(command)).unwrap();
+    admitted.handed_over();
+    admitted
+}
+
 #[test]
 fn a_mutation_stays_noted_when_its_caller_leaves_and_until_it_has_a_fate() {
     let pending = Pending::default();
-    drop(
-        pending
-            .admit(&device(), &asked(DeviceCommand::Shutdown))
-            .unwrap(),
-    );
+    drop(handed_over(&pending, DeviceCommand::Shutdown));
     assert!(is_noted(&pending));
     pending.forget(&id("c-1"));
     assert!(!is_noted(&pending));
 }
 
 #[test]
+fn the_note_of_what_was_not_handed_over_goes_with_its_caller() {
+    let pending = Pending::default();
+    let admit = || {
+        pending
+            .admit(&device(), &asked(DeviceCommand::Shutdown))
+            .unwrap()
+    };
+    drop(admit());
+    assert!(!is_noted(&pending));
+
+    let (first, mut second) = (admit(), admit());
+    drop(first);
+    assert!(is_noted(&pending));
+    second.handed_over();
+    second.answered(&failed("c-1", Failure::LaneFull { limit: 1 }));
+    assert!(!is_noted(&pending), "nobody owns it any more");
+}
+
+#[test]
 fn the_note_of_a_read_goes_with_its_caller() {
     let pending = Pending::default();
-    let admitted = pending
-        .admit(&device(), &asked(DeviceCommand::Screenshot))
-        .unwrap();
+    let admitted = handed_over(&pending, DeviceCommand::Screenshot);
     assert!(is_noted(&pending));
     drop(admitted);
     assert!(!is_noted(&pending));
@@ -94,7 +113,7 @@ async fn what_nobody_took_away_goes_with_age() {
             command_id: id(&format!("c-{number}")),
             ..asked(DeviceCommand::Shutdown)
         };
-        drop(pending.admit(&device(), &asked).unwrap());
+        pending.admit(&device(), &asked).unwrap().handed_over();
     };
     (0..SWEEP_AT).for_each(admit);
     tokio::time::advance(MAX_AGE).await;
@@ -137,11 +156,7 @@ fn the_same_request_joins_and_another_one_is_told_apart_to_the_letter() {
 #[test]
 fn what_a_caller_that_joined_is_told_does_not_end_the_command_of_the_first() {
     let pending = Pending::default();
-    let admit = || {
-        pending
-            .admit(&device(), &asked(DeviceCommand::Shutdown))
-            .unwrap()
-    };
+    let admit = || handed_over(&pending, DeviceCommand::Shutdown);
     let (first, second) = (admit(), admit());
     drop(first);
     second.answered(&failed("c-1", Failure::LaneFull { limit: 1 }));

@@ -37,6 +37,12 @@ const WINDOW_BYTES: u32 = 8 * 1024 * 1024;
 /// Room for credentials and trace context, and no more.
 const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
 
+/// How many calls of one connection may be over before anybody has looked at
+/// them. With more than that the connection is closed, and with it the calls of
+/// whoever shares it; hyper's own 20 are reached by a proxy whose clients leave
+/// at once. Each costs its headers until it is looked at.
+const MAX_UNSEEN_RESETS: usize = 4096;
+
 /// How long to wait after a failed accept: it fails for want of descriptors,
 /// and at once again if asked at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -165,6 +171,7 @@ fn builder(limits: &Limits, tasks: &Tasks) -> Builder<Tasks> {
         .initial_connection_window_size(WINDOW_BYTES)
         .max_header_list_size(MAX_HEADER_LIST_BYTES)
         .max_concurrent_streams(limits.max_concurrent_streams)
+        .max_pending_accept_reset_streams(MAX_UNSEEN_RESETS)
         .keep_alive_interval(limits.http2_keepalive_interval)
         .keep_alive_timeout(limits.http2_keepalive_timeout);
     builder

@@ -173,3 +173,50 @@ fn a_message_is_cut_between_characters() {
     assert_eq!(cut("aж", 7), "aж");
     assert_eq!(cut("a b", 4), "a ");
 }
+
+#[test]
+fn a_used_id_names_the_fields_that_differ_whoever_found_out() {
+    let failed_in_session = failed(
+        &device(),
+        &Failed {
+            receipt: tap(Fate::NotSent, Effect::None),
+            failure: Failure::IdConflict {
+                fields: vec!["point", "text"],
+            },
+        },
+    );
+    let fields = vec!["point".to_owned(), "text".to_owned()];
+    let found_here = id_conflict(&device(), &"c-1".parse().unwrap(), fields);
+    for status in [failed_in_session, found_here] {
+        assert_eq!(status.code(), Code::AlreadyExists);
+        let details = status.get_error_details();
+        let info = details.error_info().unwrap();
+        assert_eq!(info.reason, "COMMAND_ID_CONFLICT");
+        assert_eq!(info.metadata["differing"], "point,text");
+        assert_eq!(info.metadata["fate"], "NOT_SENT");
+        let named = &details.bad_request().unwrap().field_violations;
+        let named: Vec<_> = named.iter().map(|field| field.field.as_str()).collect();
+        assert_eq!(named, ["point", "text"]);
+        assert!(details.retry_info().is_none());
+    }
+}
+
+#[test]
+fn what_cannot_be_looked_up_is_never_called_not_sent() {
+    let id = "c-1".parse().unwrap();
+    let late = unclaimed(&LedgerError::Closed, &device(), &id);
+    for (status, code) in [
+        (late, Code::Unavailable),
+        (overdue(&device(), &id), Code::DeadlineExceeded),
+        (unsettled(&device(), &id), Code::Unknown),
+    ] {
+        assert_eq!(status.code(), code);
+        let details = status.get_error_details();
+        let facts = &details.error_info().unwrap().metadata;
+        assert_eq!(
+            (facts["fate"].as_str(), facts["effect"].as_str()),
+            ("UNKNOWN", "UNKNOWN")
+        );
+        assert!(facts.contains_key("hint"));
+    }
+}
