@@ -8,16 +8,23 @@
 //!           (a runner that has restarted is idle)
 //! ```
 //!
-//! Pure: whoever hears something tells it here, with the time.
+//! Pure but for the [`Gauge`], which shares what is known: whoever hears
+//! something tells it there, with the time.
 //!
 //! A command that overran its budget is abandoned and goes on in the runner;
 //! until that has ended, nothing else is executed. Whether it ever ends cannot
 //! be known, so that a pause is offered in proportion to how long it has taken
 //! already, and never past the moment when the runner gives up on itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use fleetgate_runner::{Budgets, Reply, RunnerCode, RunnerError, RunnerState};
+use tokio::sync::watch;
 use tokio::time::Instant;
+
+use crate::failure::{Failed, Failure};
+use crate::job::Success;
 
 /// How a device's runner fares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,3 +65,220 @@ impl Drain {
             .max(SHORTEST_PAUSE)
     }
 }
+
+/// What was heard of a runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// It executed a command that it had taken in turn.
+    Executed,
+    /// It says that nothing keeps it.
+    Idle,
+    /// It has abandoned a command just now.
+    Abandoned,
+    /// It is kept by one.
+    Busy,
+    /// It has given up on that.
+    Wedged,
+}
+
+impl Sign {
+    /// What a command's end tells, if anything.
+    pub(crate) fn of(outcome: &Result<Success, Failed>) -> Option<Self> {
+        match outcome {
+            Ok(Success { reply, .. }) => match reply {
+                Reply::Status(status) => Self::of_state(&status.state),
+                Reply::CommandStatus(_) => None,
+                Reply::Viewport(_) | Reply::Done(_) | Reply::Snapshot(_) | Reply::Screenshot(_) => {
+                    Some(Self::Executed)
+                }
+            },
+            Err(Failed { receipt, failure }) => match failure {
+                Failure::Runner(_) if receipt.kind.bypasses_queue() => None,
+                Failure::Runner(error) => Self::of_verdict(&error.code),
+                // Says nothing about the runner, or was heard already.
+                Failure::NotSent(_)
+                | Failure::Unknown { .. }
+                | Failure::Reply(_)
+                | Failure::Viewport(_)
+                | Failure::LaneFull { .. }
+                | Failure::DeadlineInQueue
+                | Failure::DeadlineExceeded
+                | Failure::Record(_)
+                | Failure::Duplicate
+                | Failure::IdConflict { .. }
+                | Failure::Draining { .. }
+                | Failure::Closed
+                | Failure::Crashed => None,
+            },
+        }
+    }
+
+    /// What the state in a runner's status tells.
+    pub(crate) fn of_state(state: &RunnerState) -> Option<Self> {
+        match state {
+            RunnerState::Idle => Some(Self::Idle),
+            RunnerState::Busy => Some(Self::Busy),
+            RunnerState::Wedged => Some(Self::Wedged),
+            RunnerState::Other(_) => None,
+        }
+    }
+
+    fn of_verdict(code: &RunnerCode) -> Option<Self> {
+        match code {
+            RunnerCode::CommandTimedOut => Some(Self::Abandoned),
+            RunnerCode::RunnerBusy => Some(Self::Busy),
+            RunnerCode::RunnerWedged => Some(Self::Wedged),
+            RunnerCode::AppNotAvailable
+            | RunnerCode::AppBackgrounded
+            | RunnerCode::TextInputNotFocused
+            | RunnerCode::UnsupportedOperation
+            | RunnerCode::XctestRecordedFailure
+            | RunnerCode::SnapshotFailed
+            | RunnerCode::CommandFailed => Some(Self::Executed),
+            // Refused for what it is, maybe before anything was tried.
+            RunnerCode::InvalidRequest | RunnerCode::AppBundleIdRequired | RunnerCode::Other(_) => {
+                None
+            }
+        }
+    }
+}
+
+impl Condition {
+    /// The condition after a sign.
+    fn after(self, sign: Sign, now: Instant) -> Self {
+        match (sign, self) {
+            (Sign::Executed | Sign::Idle, _) => Self::Ready,
+            // What was abandoned before has ended, or this would not have run.
+            (Sign::Abandoned, _) => Self::Draining { since: now },
+            (Sign::Busy, Self::Draining { since }) => Self::Draining { since },
+            (Sign::Busy, Self::Ready | Self::Reconciling | Self::Wedged) => {
+                Self::Draining { since: now }
+            }
+            (Sign::Wedged, _) => Self::Wedged,
+        }
+    }
+
+    /// True while nothing that is sent is executed.
+    fn is_stuck(self) -> bool {
+        match self {
+            Self::Ready | Self::Reconciling => false,
+            Self::Draining { .. } | Self::Wedged => true,
+        }
+    }
+}
+
+/// What is known of one runner; clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Gauge {
+    health: Arc<watch::Sender<Health>>,
+    /// How long abandoned work may drain.
+    wedge_threshold: Duration,
+}
+
+#[derive(Debug)]
+struct Health {
+    runner: Condition,
+    reconciling: bool,
+}
+
+impl Gauge {
+    /// Of a runner of which nothing is known, under this clock.
+    pub(crate) fn new(budgets: Budgets, reconciling: bool) -> Self {
+        let runner = Condition::Ready;
+        Self {
+            health: Arc::new(watch::Sender::new(Health {
+                runner,
+                reconciling,
+            })),
+            wedge_threshold: budgets.wedge_threshold(),
+        }
+    }
+
+    /// How the runner fares.
+    pub(crate) fn condition(&self) -> Condition {
+        let health = self.health.borrow();
+        match (health.runner, health.reconciling) {
+            (Condition::Ready, true) => Condition::Reconciling,
+            (runner, _) => runner,
+        }
+    }
+
+    /// Something was heard.
+    pub(crate) fn hear(&self, sign: Option<Sign>) {
+        let Some(sign) = sign else { return };
+        self.health.send_if_modified(|health| {
+            let after = health.runner.after(sign, Instant::now());
+            let changed = after != health.runner;
+            if changed {
+                tracing::info!(?sign, condition = ?after, "the runner's condition has changed");
+            }
+            health.runner = after;
+            changed
+        });
+    }
+
+    /// It is known what became of an earlier session's mutations.
+    pub(crate) fn reconciled(&self) {
+        self.health.send_modify(|health| health.reconciling = false);
+    }
+
+    /// Waits until that is known.
+    pub(crate) async fn until_reconciled(&self) {
+        let mut health = self.health.subscribe();
+        // Cannot fail: the sender lives as long as this.
+        health.wait_for(|health| !health.reconciling).await.ok();
+    }
+
+    /// Waits until the runner executes nothing.
+    pub(crate) async fn until_stuck(&self) {
+        let mut health = self.health.subscribe();
+        health
+            .wait_for(|health| health.runner.is_stuck())
+            .await
+            .ok();
+    }
+
+    /// Waits until it executes commands, as far as is known.
+    pub(crate) async fn until_free(&self) {
+        let mut health = self.health.subscribe();
+        health
+            .wait_for(|health| !health.runner.is_stuck())
+            .await
+            .ok();
+    }
+
+    /// The failure of a command that did not run, with the drain that it is
+    /// probably due to.
+    pub(crate) fn explain(&self, failure: Failure) -> Failure {
+        let Condition::Draining { since } = self.health.borrow().runner else {
+            return failure;
+        };
+        let draining = match &failure {
+            Failure::Runner(RunnerError { code, .. }) => code.is_retryable(),
+            Failure::LaneFull { .. } | Failure::DeadlineInQueue => true,
+            Failure::NotSent(_)
+            | Failure::Unknown { .. }
+            | Failure::Reply(_)
+            | Failure::Viewport(_)
+            | Failure::DeadlineExceeded
+            | Failure::Record(_)
+            | Failure::Duplicate
+            | Failure::IdConflict { .. }
+            | Failure::Draining { .. }
+            | Failure::Closed
+            | Failure::Crashed => false,
+        };
+        if !draining {
+            return failure;
+        }
+        let age = since.elapsed();
+        let left = self.wedge_threshold.saturating_sub(age);
+        Failure::Draining {
+            failure: Box::new(failure),
+            drain: Drain { age, left },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,8 +8,9 @@ use tokio::time::Instant;
 /// One command for one device.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// What it is known by, here, in the ledger and on the phone. Never used
-    /// before.
+    /// What it is known by, here, in the ledger and on the phone. A job with the
+    /// id of one that has not ended joins it, if it asks for the same; the id of
+    /// a mutation that has ended is refused by the ledger.
     pub command_id: CommandId,
     /// What to do.
     pub command: Command<Point>,

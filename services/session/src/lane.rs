@@ -7,15 +7,19 @@
 //!   │     │                            │
 //!   │     │ closing                    │ closing
 //!   │     ▼                            ▼
-//!   │   DONE ◄── nothing left ── DRAINING: nobody is let in, what was goes on
+//!   │   DONE ◄── nothing left ── CLOSING: no command is let in, what was goes on
 //!   │                                  │
 //!   │                                  │ abandon: the grace has run out
 //!   │                                  ▼
 //!   │                            ABANDONED: what waits is answered NOT_SENT,
 //!   │                            what runs ends by `Contain` ──► DONE
 //!   └ in each state: callers are let in or refused, and answered at their
-//!     deadline, whatever becomes of their command
+//!     deadline, whatever becomes of their command; and a caller with the id of
+//!     a command that has not ended waits for that one
 //! ```
+//!
+//! Until it is known what became of an earlier session's mutations, only reads
+//! are started.
 //!
 //! Execution belongs to this task, not to callers: one that goes away or whose
 //! deadline passes stops waiting, and its mutation goes on to a fate on record.
@@ -29,6 +33,7 @@
 //! become a flood of writes.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 
 use fleetgate_runner::{CommandId, Effect, Fate, Point};
 use futures_util::FutureExt;
@@ -40,11 +45,11 @@ use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 use tracing::Instrument;
 
-use crate::condition::Condition;
+use crate::condition::{Condition, Gauge};
 use crate::config::SessionConfig;
 use crate::failure::{Failed, Failure};
 use crate::job::Success;
-use crate::queue::{Caller, Cut, Expired, Queue};
+use crate::queue::{Caller, Cut, Expired, Gate, Queue, Refusal, Refused};
 use crate::record::{Record, RecordError, Subject};
 use crate::recorder::{Ended, Recorder};
 use crate::turn::Turn;
@@ -62,6 +67,15 @@ pub(crate) struct Submission {
     pub(crate) turn: Turn<Point>,
     /// Who waits for it.
     pub(crate) caller: Caller<ReplyTo>,
+}
+
+/// What goes on in a lane.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    /// Commands that wait for their turn.
+    pub(crate) queued: usize,
+    /// The command whose turn it is.
+    pub(crate) in_flight: Option<CommandId>,
 }
 
 /// How busy a device is.
@@ -91,7 +105,8 @@ pub(crate) struct Lane<S, R> {
     recorder: Recorder<R>,
     limits: SessionConfig,
     closing: Closing,
-    load: watch::Sender<Load>,
+    load: watch::Sender<Traffic>,
+    gauge: Gauge,
     queue: Queue<ReplyTo>,
     /// Commands that go past the queue.
     beside: JoinSet<()>,
@@ -112,7 +127,8 @@ where
         recorder: Recorder<R>,
         limits: SessionConfig,
         closing: Closing,
-        load: watch::Sender<Load>,
+        load: watch::Sender<Traffic>,
+        gauge: Gauge,
     ) -> Self {
         let queue = Queue::new(limits.queue_capacity);
         let (beside, notes) = (JoinSet::new(), JoinSet::new());
@@ -122,6 +138,7 @@ where
             limits,
             closing,
             load,
+            gauge,
             queue,
             beside,
             notes,
@@ -132,17 +149,24 @@ where
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Submission>) {
         let Closing { closing, abandon } = self.closing.clone();
         let mut running = OptionFuture::from(None);
+        let mut gate = Gate::Reads;
+        let gauge = self.gauge.clone();
+        let mut reconciled = pin!(gauge.until_reconciled());
         // No callers are let in; no submission is on its way; what is left is
         // not waited for.
         let (mut closed, mut drained, mut abandoned) = (false, false, false);
         loop {
             self.expire();
-            if let Some(turn) = self.queue.start(Instant::now(), ReplyTo::is_closed) {
+            if let Some(turn) = self.queue.start(Instant::now(), gate, ReplyTo::is_closed) {
                 running = OptionFuture::from(Some(self.execute(turn)));
             }
             self.publish();
             if drained && self.is_idle() {
                 return;
+            }
+            if closed && self.is_idle() {
+                // From here on there is nothing to attach to.
+                inbox.close();
             }
             tokio::select! {
                 // What has ended is answered before it can expire, and nobody
@@ -156,15 +180,14 @@ where
                     abandoned = true;
                     self.abandon();
                 }
-                () = closing.cancelled(), if !closed => {
-                    closed = true;
-                    inbox.close();
-                }
+                () = closing.cancelled(), if !closed => closed = true,
+                // After the abandonment, which ends the reconciliation as well.
+                () = &mut reconciled, if gate == Gate::Reads => gate = Gate::Open,
                 () = until(self.queue.next_deadline()) => {}
                 Some(ended) = self.beside.join_next() => report(ended),
                 Some(ended) = self.notes.join_next() => report(ended),
                 submission = inbox.recv(), if !drained => match submission {
-                    Some(Submission { turn, caller }) if closed => {
+                    Some(Submission { turn, caller }) if closed && !self.knows(&turn) => {
                         answer(caller.to, Err(unsent(&turn, Failure::Closed)));
                     }
                     Some(submission) => self.admit(submission),
@@ -182,10 +205,9 @@ where
     }
 
     fn publish(&self) {
-        let load = Load {
+        let load = Traffic {
             queued: self.queue.len(),
             in_flight: self.queue.running().map(|turn| turn.command_id.clone()),
-            condition: Condition::Ready,
         };
         self.load.send_if_modified(|published| {
             let changed = *published != load;
@@ -196,22 +218,34 @@ where
 
     fn admit(&mut self, submission: Submission) {
         let Submission { turn, caller } = submission;
-        let refused = if !turn.command.kind().bypasses_queue() {
-            let limit = self.limits.queue_capacity;
-            self.queue
-                .push(turn, caller)
-                .err()
-                .map(|full| (full.turn, full.to, limit))
+        let refused = if !turn.command.kind().bypasses_queue() || self.knows(&turn) {
+            self.queue.push(turn, caller).err().map(|refused| {
+                let Refused { turn, to, why } = *refused;
+                let failure = match why {
+                    Refusal::Full => Failure::LaneFull {
+                        limit: self.limits.queue_capacity,
+                    },
+                    Refusal::Conflict(fields) => Failure::IdConflict { fields },
+                };
+                (turn, to, failure)
+            })
         } else if self.beside.len() < self.limits.bypass_limit {
             let execution = self.execute(turn.clone());
             self.beside.spawn(attend(turn, execution, caller));
             None
         } else {
-            Some((turn, caller.to, self.limits.bypass_limit))
+            let limit = self.limits.bypass_limit;
+            Some((turn, caller.to, Failure::LaneFull { limit }))
         };
-        if let Some((turn, to, limit)) = refused {
-            answer(to, Err(unsent(&turn, Failure::LaneFull { limit })));
+        if let Some((turn, to, failure)) = refused {
+            answer(to, Err(unsent(&turn, self.gauge.explain(failure))));
         }
+    }
+
+    /// True if a command with the same id is in the queue. To its end it is
+    /// what the id stands for, whatever is asked for under it.
+    fn knows(&self, turn: &Turn<Point>) -> bool {
+        self.queue.holds(&turn.command_id)
     }
 
     /// The turn's way through the stack, which ends even if the stack panics.
@@ -279,7 +313,7 @@ where
     fn cut(&mut self, cut: Cut<ReplyTo>, failure: Failure, worth_a_note: bool) {
         let Cut { turn, to, last } = cut;
         let turn = turn.begin(Instant::now());
-        let failed = unsent(&turn, failure);
+        let failed = unsent(&turn, self.gauge.explain(failure));
         if last && worth_a_note {
             let recorder = self.recorder.clone();
             let span = turn.span.clone();

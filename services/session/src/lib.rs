@@ -16,6 +16,16 @@
 //!   (exchange)  Service<Exchange>, given by the caller
 //! ```
 //!
+//! Beside it a second task settles what the stack could not, and asks nothing
+//! but `status`:
+//!
+//! ```text
+//!   Aftermath   owns what follows                                 aftermath
+//!   Resolver    an unknown fate is looked into, long after        resolver, doubt, docket
+//!   reconcile   what an earlier session left, before mutations    reconcile
+//!   vigil       a runner that executes nothing is watched         vigil, condition
+//! ```
+//!
 //! It refuses to know any transport, database or RPC: the exchange with the
 //! phone and the recorder of fates are `tower` services that it is given.
 //!
@@ -23,28 +33,37 @@
 //! fate is known or called unknown; nothing of it depends on a caller that is
 //! still there.
 
+mod aftermath;
 mod aim;
+mod attach;
 mod backoff;
 mod condition;
 mod config;
 mod contain;
 mod dispatch;
+mod docket;
+mod doubt;
 mod failure;
+mod inquiry;
 mod job;
 mod lane;
 mod on_record;
 mod queue;
+mod reconcile;
 mod record;
 mod recorder;
 mod recover;
 mod resend;
+mod resolver;
 mod retry;
 mod session;
 mod settle;
 mod tally;
+mod testimony;
 #[cfg(test)]
 mod testing;
 mod turn;
+mod vigil;
 mod window;
 
 pub use condition::{Condition, Drain};

@@ -15,26 +15,32 @@
 //!
 //! - on record: the fate is put on record, for as long as patience lasts. If it
 //!   cannot be, the caller gets [`Failure::Record`] and a receipt with the true
-//!   fate, which the ledger learns from the runner's journal at a later start.
+//!   fate, which the resolver goes on offering to the ledger. It also looks into
+//!   every fate that is unknown.
 //! - refused as a duplicate: nothing was sent, and the entry that is there is
 //!   not touched.
 //! - refused otherwise: nothing was sent. It may have been committed though its
 //!   acknowledgement was lost, so it is ended as not sent if it is there.
 //!
 //! A read has no intent, and is served even if it cannot be put on record.
+//!
+//! Every verdict passes here, so this is where it is heard how the runner fares.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use fleetgate_runner::{Clearance, Refused};
+use fleetgate_runner::{Clearance, Fate, Refused};
 use futures_util::future::{self, BoxFuture, FutureExt, TryFutureExt};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
+use crate::condition::{Gauge, Sign};
 use crate::dispatch::{Answer, Dispatch, Unanswered};
+use crate::docket::Docket;
+use crate::doubt::Doubt;
 use crate::failure::{Failed, Failure};
 use crate::job::{Receipt, Success};
-use crate::record::{Record, RecordError, RecordErrorKind};
+use crate::record::{Record, RecordError, RecordErrorKind, Resolution};
 use crate::recorder::{Ended, Recorder};
 use crate::settle::settle;
 use crate::turn::Turn;
@@ -42,13 +48,24 @@ use crate::turn::Turn;
 /// Makes [`OnRecord`]s.
 #[derive(Debug, Clone)]
 pub(crate) struct OnRecordLayer<R> {
-    recorder: Recorder<R>,
+    desk: Desk<R>,
+}
+
+/// Where word of a command goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Desk<R> {
+    /// On record.
+    pub(crate) recorder: Recorder<R>,
+    /// What it tells of the runner.
+    pub(crate) gauge: Gauge,
+    /// What remains to be found out.
+    pub(crate) docket: Docket,
 }
 
 impl<R> OnRecordLayer<R> {
-    /// Entries by this recorder.
-    pub(crate) fn new(recorder: Recorder<R>) -> Self {
-        Self { recorder }
+    /// Word goes to this desk.
+    pub(crate) fn new(desk: Desk<R>) -> Self {
+        Self { desk }
     }
 }
 
@@ -58,7 +75,7 @@ impl<S, R: Clone> Layer<S> for OnRecordLayer<R> {
     fn layer(&self, inner: S) -> OnRecord<S, R> {
         OnRecord {
             inner,
-            recorder: self.recorder.clone(),
+            desk: self.desk.clone(),
         }
     }
 }
@@ -68,7 +85,7 @@ impl<S, R: Clone> Layer<S> for OnRecordLayer<R> {
 #[derive(Debug, Clone)]
 pub(crate) struct OnRecord<S, R> {
     inner: S,
-    recorder: Recorder<R>,
+    desk: Desk<R>,
 }
 
 impl<S, R> Service<Turn> for OnRecord<S, R>
@@ -88,38 +105,64 @@ where
 
     fn call(&mut self, turn: Turn) -> Self::Future {
         let inner = self.inner.clone();
-        let recorder = self.recorder.clone();
+        let desk = self.desk.clone();
         if turn.command.is_mutation() {
-            Box::pin(mutate(inner, recorder, turn))
+            Box::pin(mutate(inner, desk, turn))
         } else {
-            Box::pin(read(inner, recorder, turn))
+            Box::pin(read(inner, desk, turn))
         }
     }
 }
 
-async fn mutate<S, R>(inner: S, recorder: Recorder<R>, turn: Turn) -> Result<Success, Failed>
+async fn mutate<S, R>(inner: S, desk: Desk<R>, turn: Turn) -> Result<Success, Failed>
 where
     S: Service<Dispatch, Response = Answer, Error = Unanswered>,
     R: Service<Record, Response = (), Error = RecordError> + Clone + Send + 'static,
     R::Future: Send,
 {
+    let Desk {
+        recorder,
+        gauge,
+        docket,
+    } = desk;
+    let (begin, ids_before) = (Instant::now(), docket.count_id());
     let intent = recorder.clone().intend(turn.clone()).boxed().shared();
     let refusal = |error| Refused(Arc::new(error));
     let clearance = Clearance::when(intent.clone().map_err(refusal));
-    let execution = execute(inner, &turn, clearance);
+    let execution = execute(inner, &turn, clearance, &gauge);
     // Both to their ends: whether there is an intent to conclude must be known
     // even if the connection failed first.
     let (outcome, intent) = future::join(execution, intent).await;
     let ended = Ended::of(turn.command, turn.caller.as_deref(), &outcome);
     let Err(error) = intent else {
-        return match recorder.conclude(ended).await {
-            Ok(()) => outcome,
-            Err(error) => {
+        let concluded = recorder.clone().conclude(ended).await;
+        let doubt = |Failed { receipt, failure }, found| Doubt {
+            receipt,
+            failure,
+            sent: begin.into(),
+            declined: turn.tally.is_declined(),
+            ids_before,
+            found,
+        };
+        return match (concluded, outcome) {
+            (Ok(()), Err(failed)) if failed.receipt.fate == Fate::Unknown => {
+                docket.raise(doubt(failed.clone(), None));
+                Err(failed)
+            }
+            (Ok(()), outcome) => outcome,
+            (Err(error), outcome) => {
                 tracing::error!(%error, "a mutation's fate is not on record");
-                Err(Failed {
-                    receipt: into_receipt(outcome),
+                let found = unrecorded(&recorder, &outcome);
+                let is_refused = error.kind == RecordErrorKind::Duplicate;
+                let told = Failed {
+                    receipt: into_receipt(outcome.clone()),
                     failure: Failure::Record(error),
-                })
+                };
+                if !is_refused {
+                    let known = outcome.err().unwrap_or_else(|| told.clone());
+                    docket.raise(doubt(known, Some(Box::new(found))));
+                }
+                Err(told)
             }
         };
     };
@@ -136,25 +179,49 @@ where
     })
 }
 
-async fn read<S, R>(inner: S, recorder: Recorder<R>, turn: Turn) -> Result<Success, Failed>
+/// The entry for a fate that is not on record, to be offered again.
+fn unrecorded<R>(recorder: &Recorder<R>, outcome: &Result<Success, Failed>) -> Resolution
+where
+    R: Service<Record, Response = (), Error = RecordError> + Clone,
+{
+    let (Ok(Success { receipt, .. }) | Err(Failed { receipt, .. })) = outcome;
+    let is_known = receipt.fate != Fate::Unknown;
+    let why = "the ledger did not take it when it became known";
+    recorder.resolution(outcome, why, is_known)
+}
+
+async fn read<S, R>(inner: S, desk: Desk<R>, turn: Turn) -> Result<Success, Failed>
 where
     S: Service<Dispatch, Response = Answer, Error = Unanswered>,
     R: Service<Record, Response = (), Error = RecordError> + Clone,
 {
-    let outcome = execute(inner, &turn, Clearance::granted()).await;
-    recorder
+    if !turn.command.kind().bypasses_queue() {
+        desk.docket.count_id();
+    }
+    let outcome = execute(inner, &turn, Clearance::granted(), &desk.gauge).await;
+    desk.recorder
         .note(Ended::of(turn.command, turn.caller.as_deref(), &outcome))
         .await;
     outcome
 }
 
-async fn execute<S>(inner: S, turn: &Turn, clearance: Clearance) -> Result<Success, Failed>
+async fn execute<S>(
+    inner: S,
+    turn: &Turn,
+    clearance: Clearance,
+    gauge: &Gauge,
+) -> Result<Success, Failed>
 where
     S: Service<Dispatch, Response = Answer, Error = Unanswered>,
 {
     let begin = Instant::now();
     let answer = inner.oneshot(Dispatch::of(turn, clearance)).await;
-    settle(turn, answer, begin.elapsed())
+    let outcome = settle(turn, answer, begin.elapsed());
+    gauge.hear(Sign::of(&outcome));
+    outcome.map_err(|Failed { receipt, failure }| Failed {
+        receipt,
+        failure: gauge.explain(failure),
+    })
 }
 
 fn into_receipt(outcome: Result<Success, Failed>) -> Receipt {

@@ -5,15 +5,20 @@
 //!            push                    start                 finish
 //!   caller ───────► waiting (FIFO) ─────────► running ───────────────► answered
 //!      │               │    ▲                 │    ▲
-//!      │ full          │    └── same snapshot ┼────┘  share
-//!      ▼               │ deadline             │ deadline
-//!   refused            ▼                      ▼
-//!                 answered, never sent    answered; the command goes on
+//!      │ full, or      │    ├── same snapshot ┼────┤  share
+//!      │ an id of      │    └── same id ──────┼────┘  attach
+//!      │ another       │ deadline             │ deadline
+//!      ▼               ▼                      ▼
+//!   refused       answered, never sent    answered; the command goes on
 //! ```
 //!
 //! Invariants:
 //!
-//! - One command runs at a time, and commands start in the order they came.
+//! - One command runs at a time, and commands start in the order they came,
+//!   but for reads while [`Gate::Reads`] is all that may start.
+//! - An id is in here once. A caller that brings it again waits for the command
+//!   that is here, if it asks for the same. Whoever stops waiting first is not
+//!   told that the command will not be sent, if it may be for another.
 //! - A caller shares another's snapshot only if it is of the same app, and
 //!   nothing that changes the screen by intent or may bring another app to the
 //!   front was queued after it.
@@ -23,9 +28,10 @@
 
 use std::collections::VecDeque;
 
-use fleetgate_runner::{AppAction, AppCommand, BundleId, Command, Point};
+use fleetgate_runner::{AppAction, AppCommand, BundleId, Command, CommandId, CommandKind, Point};
 use tokio::time::Instant;
 
+use crate::attach::differing;
 use crate::turn::Turn;
 
 /// The commands of one device that have not ended.
@@ -53,11 +59,40 @@ pub(crate) struct Caller<W> {
 
 /// A caller could not be let in.
 #[derive(Debug)]
-pub(crate) struct Full<W> {
+pub(crate) struct Refused<W> {
     /// Its command.
     pub(crate) turn: Turn<Point>,
     /// Where the refusal goes.
     pub(crate) to: W,
+    /// Why.
+    pub(crate) why: Refusal,
+}
+
+/// Why a caller was not let in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Too many wait.
+    Full,
+    /// Its id is another command's, which differs in these fields.
+    Conflict(Vec<&'static str>),
+}
+
+/// What may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gate {
+    /// Whatever is next.
+    Open,
+    /// Reads only, past the mutations that wait.
+    Reads,
+}
+
+impl Gate {
+    fn lets(self, kind: CommandKind) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Reads => !kind.is_mutation(),
+        }
+    }
 }
 
 /// The callers whose deadline has passed.
@@ -90,35 +125,56 @@ impl<W> Queue<W> {
         }
     }
 
-    /// Lets a caller in: behind all others, or to an equal snapshot.
+    /// Lets a caller in: to the command that has its id, to an equal snapshot,
+    /// or behind all others.
     pub(crate) fn push(
         &mut self,
         turn: Turn<Point>,
         caller: Caller<W>,
-    ) -> Result<(), Box<Full<W>>> {
+    ) -> Result<(), Box<Refused<W>>> {
         let capacity = self.capacity;
-        if let Some(entry) = self.shareable(&turn) {
+        let refused = |turn, caller: Caller<W>, why| {
+            let to = caller.to;
+            Err(Box::new(Refused { turn, to, why }))
+        };
+        let shared = if self.holds(&turn.command_id) {
+            self.named(&turn.command_id)
+        } else {
+            self.shareable(&turn)
+        };
+        if let Some(entry) = shared {
+            let fields = differing(&entry.turn.command, &turn.command);
+            if !fields.is_empty() {
+                return refused(turn, caller, Refusal::Conflict(fields));
+            }
             if entry.callers.len() >= capacity {
-                return Err(Box::new(Full {
-                    turn,
-                    to: caller.to,
-                }));
+                return refused(turn, caller, Refusal::Full);
             }
             entry.turn.patience.extend(caller.deadline);
             entry.callers.push(caller);
             return Ok(());
         }
         if self.waiting.len() >= capacity {
-            return Err(Box::new(Full {
-                turn,
-                to: caller.to,
-            }));
+            return refused(turn, caller, Refusal::Full);
         }
         self.waiting.push_back(Entry {
             turn,
             callers: vec![caller],
         });
         Ok(())
+    }
+
+    /// True if a command with this id waits or runs. A snapshot that is shared
+    /// has the id of whoever asked for it first.
+    pub(crate) fn holds(&self, id: &CommandId) -> bool {
+        let mut entries = self.waiting.iter().chain(&self.running);
+        entries.any(|entry| entry.turn.command_id == *id)
+    }
+
+    /// The command with this id.
+    fn named(&mut self, id: &CommandId) -> Option<&mut Entry<W>> {
+        let mut entries = self.waiting.iter_mut().chain(self.running.as_mut());
+        entries.find(|entry| entry.turn.command_id == *id)
     }
 
     /// The newest command that `turn` may share.
@@ -136,23 +192,34 @@ impl<W> Queue<W> {
         None
     }
 
-    /// Starts the next command, unless one runs. A read whose callers are all
-    /// gone is dropped instead; a mutation has been asked for and is not.
-    pub(crate) fn start(&mut self, now: Instant, gone: impl Fn(&W) -> bool) -> Option<Turn<Point>> {
+    /// Starts the next command that may, unless one runs. A read whose callers
+    /// are all gone is dropped instead; a mutation has been asked for and is
+    /// not.
+    pub(crate) fn start(
+        &mut self,
+        now: Instant,
+        gate: Gate,
+        gone: impl Fn(&W) -> bool,
+    ) -> Option<Turn<Point>> {
         if self.running.is_some() {
             return None;
         }
         let wanted = |entry: &Entry<W>| {
             entry.turn.command.is_mutation() || !entry.callers.iter().all(|caller| gone(&caller.to))
         };
-        let Entry { turn, callers } =
-            std::iter::from_fn(|| self.waiting.pop_front()).find(wanted)?;
+        let Entry { turn, callers } = std::iter::from_fn(|| self.take_next(gate)).find(wanted)?;
         let turn = turn.begin(now);
         self.running = Some(Entry {
             turn: turn.clone(),
             callers,
         });
         Some(turn)
+    }
+
+    fn take_next(&mut self, gate: Gate) -> Option<Entry<W>> {
+        let mut kinds = self.waiting.iter().map(|entry| entry.turn.command.kind());
+        let at = kinds.position(|kind| gate.lets(kind))?;
+        self.waiting.remove(at)
     }
 
     /// The running command has ended; those who still wait for it.
@@ -174,6 +241,13 @@ impl<W> Queue<W> {
         self.waiting.retain_mut(|entry| {
             let cut = cut_off(&mut entry.callers, now);
             let left = !entry.callers.is_empty();
+            if left && entry.turn.command.is_mutation() {
+                // For the callers that are left it will still be sent, under
+                // the same id: nobody may be told that it will not.
+                let going_on = cut.into_iter().map(|to| (entry.turn.clone(), to));
+                expired.running.extend(going_on);
+                return true;
+            }
             let count = cut.len();
             expired
                 .waiting

@@ -16,7 +16,9 @@ use tower::{Service, ServiceExt};
 use crate::backoff::Backoff;
 use crate::failure::{Failed, Failure};
 use crate::job::{Receipt, Success};
-use crate::record::{Conclusion, Intent, Record, RecordError, RecordErrorKind, Subject};
+use crate::record::{
+    Conclusion, Intent, Record, RecordError, RecordErrorKind, Resolution, Subject,
+};
 use crate::turn::Turn;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -135,6 +137,38 @@ where
         if let Err(error) = self.enter(record, self.patience).await {
             tracing::warn!(%error, "a command is not on record");
         }
+    }
+
+    /// An entry about a mutation whose fate was open or unknown: what it turned
+    /// out to be, or that it did not.
+    pub(crate) fn resolution(
+        &self,
+        outcome: &Result<Success, Failed>,
+        why: &str,
+        settled_for_good: bool,
+    ) -> Resolution {
+        let (receipt, reply, failure) = match outcome {
+            Ok(Success { receipt, reply }) => (receipt, Some(reply), None),
+            Err(Failed { receipt, failure }) => (receipt, None, Some(failure)),
+        };
+        Resolution {
+            device: self.device.clone(),
+            receipt: receipt.clone(),
+            reason: failure.map(|failure| failure.reason().to_owned()),
+            message: failure.map(ToString::to_string),
+            reply: reply.cloned(),
+            failure: failure.cloned(),
+            why: why.to_owned(),
+            settled_for_good,
+        }
+    }
+
+    /// Tries once to put such an entry on record.
+    pub(crate) fn resolve(
+        &self,
+        resolution: Resolution,
+    ) -> impl Future<Output = Result<(), RecordError>> + use<R> {
+        self.enter(Record::Resolved(Box::new(resolution)), self.patience)
     }
 
     /// Does not borrow the recorder, which need not be `Sync`.

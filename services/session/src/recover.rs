@@ -11,51 +11,36 @@
 //!         ▼
 //!        ASK: status + statusCommandId ◄── pause ───┐
 //!         │                                         │ window still open
-//!         ├─ accepted, started ─────────────────────┴──────► Unknown
+//!         ├─ accepted, started, no usable answer ───┴──────► Unknown
 //!         ├─ completed, reply retained ────────────────────► Recovered
 //!         ├─ completed, reply not retained ────────────────► ResultLost
 //!         ├─ failed ───────────────────────────────────────► Recovered
 //!         │    └─ RUNNER_BUSY after an earlier RUNNER_BUSY ► Unknown
-//!         ├─ notAccepted, a word from a newer runner ──────► Unknown
-//!         └─ no answer ────────────────────────────────────► Unknown
+//!         └─ notAccepted, a word from a newer runner ──────► Unknown
 //! ```
 //!
-//! The question is a read of its own, in the short recovery window, resent like
-//! any read; the job's deadline does not cut it short. A command that the
-//! journal shows under way is asked for until its own window, measured from its
-//! send, has closed, and once at least. `Unknown` keeps the failure that lost
-//! the reply as its cause.
-//!
-//! What the journal cannot tell:
-//!
-//! - `notAccepted` may mean never seen or evicted since, so it proves nothing.
-//! - Of a failed command it need not hold `reactivated` (and a failed one has
-//!   no `warning`): they are taken from the retained envelope where there is
-//!   one, and are otherwise unknown and reported as absent.
-//! - An entry has no attempt number. The runner overwrites it when an id comes
-//!   again, and after `RUNNER_BUSY` the same id does come again: if the reply to
-//!   that later attempt is lost and the journal says `failed`, `RUNNER_BUSY`, it
-//!   may be the old verdict, with the later request still in some buffer on its
-//!   way. Calling that busy would be leave to send a third request, and the
-//!   phone could run both. So it is `Unknown`. Any other entry of that id can
-//!   only be the later attempt's, and so can any entry of an id's first
-//!   attempt, since an id is used for one command only.
+//! The job's deadline does not cut the questions short. They are repeated until
+//! the command's own window, measured from its send, has closed, and asked once
+//! at least: while the command is under way, and also while there is no answer,
+//! since whatever lost the reply may take a while to pass. A runner that has
+//! restarted meanwhile answers `notAccepted`, which ends the questions at once.
+//! What an entry proves is [`Testimony`]'s business; `Unknown` keeps the failure
+//! that lost the reply as its cause, and the resolver looks into it further.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fleetgate_runner::{
-    Budgets, Clearance, Command, CommandId, CommandKind, DeviceCommand, Disposition, Envelope,
-    InvalidReply, JournalEntry, JournalState, Reply, Request, RunnerCode, RunnerError, SendError,
+    Budgets, CommandId, CommandKind, Disposition, Envelope, JournalState, SendError,
 };
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
-use tower::{Layer, Service, ServiceExt};
+use tower::{Layer, Service};
 
 use crate::backoff::Backoff;
-use crate::dispatch::{Allowance, Answer, Dispatch, Unanswered};
-use crate::tally::Tally;
-use crate::turn::Patience;
+use crate::dispatch::{Answer, Dispatch, Unanswered};
+use crate::inquiry::Inquiry;
+use crate::testimony::Testimony;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -118,6 +103,7 @@ where
                 Ok(envelope) => return Ok(Answer::Replied(envelope)),
                 Err(error) => error,
             };
+            let inquiry = Inquiry::new(probe);
             let lost = match (id, cause.disposition()) {
                 (Some(id), Disposition::Unknown) if kind.is_mutation() => Lost { id, kind, cause },
                 (_, Disposition::Executed) if kind.is_mutation() => return Ok(Answer::ResultLost),
@@ -126,7 +112,8 @@ where
                 }
             };
             tracing::warn!(cause = %lost.cause, "the reply is lost, asking the runner's journal");
-            recover(probe, lost, budgets, window_closes, tally.is_declined()).await
+            let declined_before = tally.is_declined();
+            recover(inquiry, lost, budgets, window_closes, declined_before).await
         })
     }
 }
@@ -149,7 +136,7 @@ impl Lost {
 }
 
 async fn recover<S>(
-    probe: S,
+    inquiry: Inquiry<S>,
     lost: Lost,
     budgets: Budgets,
     window_closes: Instant,
@@ -159,100 +146,20 @@ where
     S: Service<Dispatch, Response = Envelope, Error = SendError> + Clone,
 {
     let mut backoff = Backoff::new(budgets.of(FIRST_PAUSE), budgets.of(LONGEST_PAUSE));
+    let mut last_word = None;
     loop {
-        let Some(entry) = ask(probe.clone(), &lost.id).await else {
-            return lost.unknown(None);
-        };
-        match entry.state {
-            Some(JournalState::Completed) => return Ok(completed(lost.kind, &entry)),
-            Some(JournalState::Failed) => {
-                let verdict = Answer::Recovered(failed(lost.kind, entry));
-                if declined_before && verdict.is_retryable() {
-                    return lost.unknown(Some(JournalState::Failed));
-                }
-                return Ok(verdict);
-            }
-            Some(state @ (JournalState::Accepted | JournalState::Started)) => {
-                let now = Instant::now();
-                if now >= window_closes {
-                    return lost.unknown(Some(state));
-                }
-                tokio::time::sleep_until(window_closes.min(now + backoff.pause())).await;
-            }
-            state @ (Some(JournalState::NotAccepted) | None) => return lost.unknown(state),
+        let entry = inquiry.entry(&lost.id).await;
+        match entry.map(|entry| Testimony::of(lost.kind, entry, declined_before)) {
+            Some(Testimony::Ended(answer)) => return Ok(answer),
+            Some(Testimony::Nothing(state)) => return lost.unknown(state),
+            Some(Testimony::UnderWay(state)) => last_word = Some(state),
+            None => {}
         }
-    }
-}
-
-/// One look into the journal; `None` if there is no usable answer about `id`.
-async fn ask<S>(probe: S, id: &CommandId) -> Option<JournalEntry>
-where
-    S: Service<Dispatch, Response = Envelope, Error = SendError>,
-{
-    let command = Command::Device(DeviceCommand::CommandStatus { of: id.clone() });
-    let question = Dispatch {
-        request: Request {
-            command_id: None,
-            command,
-        },
-        clearance: Clearance::granted(),
-        allowance: Allowance::Recovery,
-        patience: Patience::until(None),
-        tally: Tally::default(),
-    };
-    match probe.oneshot(question).await {
-        Ok(Envelope {
-            result: Ok(Reply::CommandStatus(entry)),
-            ..
-        }) if entry.command_id == *id => Some(entry),
-        Ok(Envelope { result: Ok(_), .. }) => {
-            tracing::warn!("the journal answered about something else");
-            None
+        let now = Instant::now();
+        if now >= window_closes {
+            return lost.unknown(last_word);
         }
-        Ok(Envelope {
-            result: Err(error), ..
-        }) => {
-            tracing::warn!(%error, "the journal was refused");
-            None
-        }
-        Err(error) => {
-            tracing::warn!(%error, "the journal could not be asked");
-            None
-        }
-    }
-}
-
-/// The retained envelope, if there is one that can be read.
-fn retained(kind: CommandKind, entry: &JournalEntry) -> Option<Envelope> {
-    let json = entry.response_json.as_ref()?;
-    Envelope::decode(kind, json.as_bytes())
-        .inspect_err(
-            |error: &InvalidReply| tracing::warn!(%error, "the retained reply is unusable"),
-        )
-        .ok()
-}
-
-fn completed(kind: CommandKind, entry: &JournalEntry) -> Answer {
-    retained(kind, entry).map_or(Answer::ResultLost, Answer::Recovered)
-}
-
-/// The verdict against the command: the retained envelope if it is one, since
-/// it alone says whether the app was brought to the front, or else the entry's.
-fn failed(kind: CommandKind, entry: JournalEntry) -> Envelope {
-    match retained(kind, &entry) {
-        Some(envelope) if envelope.result.is_err() => envelope,
-        Some(_) | None => {
-            let error = entry.error.unwrap_or_else(|| RunnerError {
-                code: RunnerCode::CommandFailed,
-                message: "the runner's journal gives no reason".to_owned(),
-                hint: None,
-            });
-            Envelope {
-                reactivated: false,
-                warning: None,
-                result: Err(error),
-            }
-        }
+        tokio::time::sleep_until(window_closes.min(now + backoff.pause())).await;
     }
 }
 

@@ -15,18 +15,23 @@ use tower::retry::RetryLayer;
 use tower::{Service, ServiceBuilder};
 use tracing::Instrument;
 
+use crate::aftermath::{Aftermath, Legacy};
 use crate::aim::AimLayer;
+use crate::condition::Gauge;
 use crate::config::SessionConfig;
 use crate::contain::ContainLayer;
+use crate::docket::Docket;
 use crate::failure::{Failed, Failure};
+use crate::inquiry::Inquiry;
 use crate::job::{Job, Success};
-use crate::lane::{Closing, Lane, Load, Submission};
-use crate::on_record::OnRecordLayer;
+use crate::lane::{Closing, Lane, Load, Submission, Traffic};
+use crate::on_record::{Desk, OnRecordLayer};
 use crate::queue::Caller;
 use crate::record::{Record, RecordError, Unsettled};
 use crate::recorder::Recorder;
 use crate::recover::RecoverLostLayer;
 use crate::resend::Resend;
+use crate::resolver::Resolver;
 use crate::retry::BusyRetry;
 use crate::turn::Turn;
 use crate::window::WindowLayer;
@@ -75,7 +80,8 @@ const INBOX: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Session {
     inbox: mpsc::Sender<Submission>,
-    load: watch::Receiver<Load>,
+    load: watch::Receiver<Traffic>,
+    gauge: Gauge,
 }
 
 impl Session {
@@ -85,6 +91,10 @@ impl Session {
     /// before the attempt's clearance has come and its mark is set. `recorder`
     /// answers once an entry is durable. Either may be not ready at times, and
     /// neither is trusted to answer in time, or not to panic.
+    ///
+    /// `unsettled` are the mutations that earlier sessions of the device left
+    /// without a known fate, oldest first. No mutation is sent before those
+    /// without any have one, for as long as the configured patience lasts.
     pub fn spawn<X, R>(
         device: Udid,
         exchange: X,
@@ -99,35 +109,69 @@ impl Session {
         R::Future: Send,
     {
         let closing = Closing::default();
-        drop(unsettled);
         // Whoever asks first for the device must not seem to be the cause of
         // all that follows.
-        let span = tracing::info_span!(parent: None, "lane", device.id = %device);
+        let lane_span = tracing::info_span!(parent: None, "lane", device.id = %device);
+        let aftermath_span = tracing::info_span!(parent: None, "aftermath", device.id = %device);
+        let budgets = config.budgets;
+        let legacy = Legacy::from(unsettled);
+        let gauge = Gauge::new(budgets, !legacy.is_clear());
+        let (docket, doubts, ids) = Docket::new();
         let recorder = Recorder::new(recorder, device, config.record_patience);
+        // One read or one send, whoever it is for.
+        let probe = ServiceBuilder::new()
+            .layer(RetryLayer::new(Resend::new(budgets)))
+            .layer(WindowLayer::new(budgets))
+            .service(exchange);
+        let inquiry = Inquiry::new(probe.clone());
         // Top = outermost: a command passes from top to bottom.
         let stack = ServiceBuilder::new()
             .layer(AimLayer::new(recorder.clone()))
-            .layer(OnRecordLayer::new(recorder.clone()))
+            .layer(OnRecordLayer::new(Desk {
+                recorder: recorder.clone(),
+                gauge: gauge.clone(),
+                docket,
+            }))
             .layer(ContainLayer::new(closing.abandon.clone()))
             .layer(RetryLayer::new(BusyRetry::new(
-                config.budgets,
+                budgets,
                 config.busy_ceiling,
             )))
-            .layer(RecoverLostLayer::new(config.budgets))
-            .layer(RetryLayer::new(Resend::new(config.budgets)))
-            .layer(WindowLayer::new(config.budgets))
-            .service(exchange);
+            .layer(RecoverLostLayer::new(budgets))
+            .service(probe);
         let (inbox, submissions) = mpsc::channel(INBOX);
-        let (published, load) = watch::channel(Load::default());
-        let lane = Lane::new(stack, recorder, config, closing.clone(), published);
+        let (published, load) = watch::channel(Traffic::default());
+        let aftermath = Aftermath {
+            resolver: Resolver::new(inquiry.clone(), recorder.clone(), budgets, ids),
+            doubts,
+            inquiry,
+            gauge: gauge.clone(),
+            budgets,
+            patience: config.reconcile_patience,
+            closing: closing.clone(),
+        };
+        let lane = Lane::new(
+            stack,
+            recorder,
+            config,
+            closing.clone(),
+            published,
+            gauge.clone(),
+        );
         let mut task = JoinSet::new();
-        task.spawn(lane.run(submissions).instrument(span));
-        (Self { inbox, load }, SessionTask { task, closing })
+        task.spawn(lane.run(submissions).instrument(lane_span));
+        task.spawn(aftermath.run(legacy).instrument(aftermath_span));
+        (Self { inbox, load, gauge }, SessionTask { task, closing })
     }
 
-    /// How busy the device is.
+    /// How busy the device is, and how its runner fares.
     pub fn load(&self) -> Load {
-        self.load.borrow().clone()
+        let Traffic { queued, in_flight } = self.load.borrow().clone();
+        Load {
+            queued,
+            in_flight,
+            condition: self.gauge.condition(),
+        }
     }
 }
 
@@ -172,7 +216,7 @@ impl Service<Job> for Session {
     }
 }
 
-/// The owner of a session's task. Dropping it ends the session at once, with
+/// The owner of a session's tasks. Dropping it ends the session at once, with
 /// fates that the record does not learn; [`shutdown`](Self::shutdown) is the
 /// proper end.
 #[derive(Debug)]
@@ -193,15 +237,16 @@ impl SessionTask {
     /// patience on top.
     pub async fn shutdown(mut self, grace: Duration) {
         self.closing.closing.cancel();
-        if tokio::time::timeout(grace, self.task.join_next())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(grace, self.ended()).await.is_err() {
             self.closing.abandon.cancel();
         }
+        self.ended().await;
+    }
+
+    async fn ended(&mut self) {
         while let Some(ended) = self.task.join_next().await {
             if let Err(error) = ended {
-                tracing::error!(%error, "a lane ended by a panic");
+                tracing::error!(%error, "a task of a session ended by a panic");
             }
         }
     }

@@ -14,7 +14,8 @@
 use std::time::Duration;
 
 use fleetgate_runner::{
-    Command, Disposition, Effect, Envelope, Fate, InvalidReply, Reply, RunnerError, SendError,
+    Command, CommandKind, Disposition, Effect, Envelope, Fate, InvalidReply, Reply, RunnerError,
+    SendError,
 };
 
 use crate::dispatch::{Answer, Unanswered};
@@ -37,12 +38,10 @@ pub(crate) fn settle(
         failure,
     };
     match answer {
-        Ok(Answer::Replied(envelope)) => verdict(&turn.command, envelope, false, receipt),
-        Ok(Answer::Recovered(envelope)) => verdict(&turn.command, envelope, true, receipt),
-        Ok(Answer::ResultLost) => Ok(Success {
-            receipt: receipt(Fate::CompletedResultLost, Effect::Applied),
-            reply: Reply::Done(String::new()),
-        }),
+        Ok(answer) => {
+            let redact = |words| turn.command.redact(words);
+            verdict(answer, receipt(Fate::Unknown, Effect::Unknown), redact)
+        }
         Err(Unanswered::Unknown { cause, journal }) => {
             let cause = redacted(&turn.command, cause);
             Err(failed(
@@ -83,32 +82,61 @@ pub(crate) fn settle(
     }
 }
 
+/// The outcome of a mutation whose fate was unknown before this answer. What
+/// the runner says about one that types is withheld: what was typed is not kept,
+/// and so cannot be cut out.
+pub(crate) fn resettle(known: &Receipt, answer: Answer) -> Result<Success, Failed> {
+    let types = known.kind == CommandKind::Type;
+    let redact = |words: String| if types { WITHHELD.to_owned() } else { words };
+    let answer = match answer {
+        Answer::Replied(envelope) | Answer::Recovered(envelope) => Answer::Recovered(envelope),
+        Answer::ResultLost => Answer::ResultLost,
+    };
+    verdict(answer, known.clone(), redact)
+}
+
+const WITHHELD: &str = "[withheld, as it may quote what was typed]";
+
+/// An answer as an outcome; `known` is what is known besides.
 fn verdict(
-    command: &Command,
-    envelope: Envelope,
-    recovered: bool,
-    receipt: impl Fn(Fate, Effect) -> Receipt,
+    answer: Answer,
+    known: Receipt,
+    redact: impl Fn(String) -> String,
 ) -> Result<Success, Failed> {
+    let (envelope, recovered) = match answer {
+        Answer::Replied(envelope) => (envelope, false),
+        Answer::Recovered(envelope) => (envelope, true),
+        Answer::ResultLost => {
+            let (fate, effect) = (Fate::CompletedResultLost, Effect::Applied);
+            return Ok(Success {
+                receipt: Receipt {
+                    fate,
+                    effect,
+                    ..known
+                },
+                reply: Reply::Done(String::new()),
+            });
+        }
+    };
     let Envelope {
         reactivated,
         warning,
         result,
     } = envelope;
-    let warning = warning.map(|warning| command.redact(warning));
-    let receipt = |fate, effect| {
-        let known: Receipt = receipt(fate, effect);
-        Receipt {
-            reactivated: reactivated || known.reactivated,
-            warning,
-            recovered,
-            ..known
-        }
+    let warning = warning.map(&redact);
+    let receipt = |fate, effect| Receipt {
+        fate,
+        effect,
+        reactivated: reactivated || known.reactivated,
+        warning,
+        recovered,
+        ..known
     };
     match result {
         Ok(reply) => Ok(Success {
             receipt: receipt(Fate::Completed, Effect::Applied),
             reply: match reply {
-                Reply::Done(message) => Reply::Done(command.redact(message)),
+                Reply::Done(message) => Reply::Done(redact(message)),
                 reply @ (Reply::Viewport(_)
                 | Reply::Snapshot(_)
                 | Reply::Screenshot(_)
@@ -123,8 +151,8 @@ fn verdict(
         }) => Err(Failed {
             receipt: receipt(Fate::Failed, code.effect()),
             failure: Failure::Runner(RunnerError {
-                message: command.redact(message),
-                hint: hint.map(|hint| command.redact(hint)),
+                message: redact(message),
+                hint: hint.map(&redact),
                 code,
             }),
         }),

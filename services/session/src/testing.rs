@@ -227,6 +227,8 @@ struct Shelf {
     known: Mutex<HashSet<CommandId>>,
     /// How many entries of each kind are still refused.
     refusals: Mutex<(usize, usize)>,
+    /// How many resolutions are of fates that are known.
+    settled: Mutex<usize>,
     open: watch::Sender<bool>,
     changed: watch::Sender<()>,
 }
@@ -237,6 +239,7 @@ impl Ledger {
             entries: Mutex::default(),
             known: Mutex::default(),
             refusals: Mutex::default(),
+            settled: Mutex::default(),
             open: watch::Sender::new(true),
             changed: watch::Sender::new(()),
         }))
@@ -245,6 +248,21 @@ impl Ledger {
     /// Refuses the next so many intents and conclusions.
     pub(crate) fn refuse(&self, intents: usize, conclusions: usize) {
         *self.0.refusals.lock().unwrap() = (intents, conclusions);
+    }
+
+    /// Refuses so many resolutions because the fate is known already.
+    pub(crate) fn refuse_as_settled(&self, resolutions: usize) {
+        *self.0.settled.lock().unwrap() = resolutions;
+    }
+
+    /// The last resolution.
+    pub(crate) fn resolution(&self) -> Resolution {
+        let entries = self.0.entries.lock().unwrap();
+        let mut resolutions = entries.iter().rev().filter_map(|record| match record {
+            Record::Intent(_) | Record::Concluded(_) => None,
+            Record::Resolved(resolution) => Some(Resolution::clone(resolution)),
+        });
+        resolutions.next().expect("a resolution")
     }
 
     /// While shut, nothing becomes durable.
@@ -324,6 +342,11 @@ impl Ledger {
         if *left > 0 {
             *left -= 1;
             return refused(RecordErrorKind::Unavailable);
+        }
+        let mut settled = self.0.settled.lock().unwrap();
+        if *settled > 0 && matches!(record, Record::Resolved(_)) {
+            *settled -= 1;
+            return refused(RecordErrorKind::Duplicate);
         }
         if let Record::Intent(intent) = &record
             && !self

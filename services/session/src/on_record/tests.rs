@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fleetgate_runner::{Command, Effect, Fate, Point, SendError};
+use fleetgate_runner::{Budgets, Command, Effect, Fate, Point, SendError};
 use tower_test::mock::Handle;
 
 use super::*;
@@ -19,8 +19,13 @@ fn on_record(
     Handle<Dispatch, Answer>,
 ) {
     let (inner, below) = mocked();
-    let recorder = Recorder::new(ledger.clone(), device(), PATIENCE);
-    (OnRecordLayer::new(recorder).layer(inner), below)
+    let (docket, _doubts, _ids) = Docket::new();
+    let desk = Desk {
+        recorder: Recorder::new(ledger.clone(), device(), PATIENCE),
+        gauge: Gauge::new(Budgets::default(), false),
+        docket,
+    };
+    (OnRecordLayer::new(desk).layer(inner), below)
 }
 
 /// What comes of a command if the layers below, given leave, end so.

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use fleetgate_runner::CommandKind;
+use fleetgate_runner::{
+    Command, CommandKind, DeviceCommand, InvalidReply, JournalEntry, Request, RunnerCode,
+};
+use tower::ServiceExt;
 use tower_test::mock::Handle;
 
 use super::*;
+use crate::dispatch::Allowance;
 use crate::testing::{
     broken, busy, dispatch, done, entry, garbage, id, journal, mocked, snapshot, tap, verdict,
 };
@@ -155,16 +159,59 @@ async fn a_word_from_a_newer_runner_proves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_usable_answer_proves_nothing() {
-    let answers = [
-        Err(SendError::NotAttached),
-        Ok(verdict(RunnerCode::InvalidRequest)),
-        Ok(done()),
-        Ok(journal(entry("another", JournalState::Completed))),
-    ];
-    for answer in answers {
-        assert_eq!(unknown(&lose_and_ask(answer).await), None);
-    }
+async fn a_question_without_a_usable_answer_is_asked_again() {
+    let (result, ()) = lose(dispatch(tap()), broken(), async |below| {
+        tell(below, Err(SendError::NotAttached)).await;
+        tell(below, Ok(verdict(RunnerCode::InvalidRequest))).await;
+        tell(below, Ok(done())).await;
+        tell(
+            below,
+            Ok(journal(entry("another", JournalState::Completed))),
+        )
+        .await;
+        tell(below, Ok(journal(entry("c-1", JournalState::Completed)))).await;
+    })
+    .await;
+    assert_eq!(result.unwrap(), Answer::ResultLost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_an_unknown_fate_when_the_window_closes_and_not_before() {
+    let begin = Instant::now();
+    let (result, questions) = lose_for_good(Vec::new()).await;
+    assert_eq!(unknown(&result), None);
+    assert_eq!(begin.elapsed(), window());
+    assert!(questions > 10, "asked {questions} times only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_word_of_a_runner_that_falls_silent_is_kept() {
+    let (result, _) = lose_for_good(vec![JournalState::Accepted, JournalState::Started]).await;
+    assert_eq!(unknown(&result), Some(JournalState::Started));
+}
+
+/// A tap whose reply is lost, and a runner that says this and no more; how often
+/// it was asked.
+async fn lose_for_good(words: Vec<JournalState>) -> (Result<Answer, Unanswered>, usize) {
+    let (inner, mut below) = mocked();
+    let recover = RecoverLostLayer::new(Budgets::default()).layer(inner);
+    tokio::join!(recover.oneshot(dispatch(tap())), async {
+        below.next_request().await.unwrap().1.send_error(broken());
+        let mut questions = 0;
+        let mut words = words.into_iter();
+        while let Some((_, reply)) = below.next_request().await {
+            questions += 1;
+            match words.next() {
+                Some(state) => reply.send_response(journal(entry("c-1", state))),
+                None => reply.send_error(SendError::NotAttached),
+            }
+        }
+        questions
+    })
+}
+
+fn window() -> Duration {
+    Budgets::default().budget(CommandKind::Tap.class()).window
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,10 +242,9 @@ async fn a_command_that_stays_under_way_is_unknown_when_its_window_closes() {
         times
     });
     assert_eq!(unknown(&result), Some(JournalState::Started));
-    let window = Budgets::default().budget(CommandKind::Tap.class()).window;
     assert_eq!(
         *times.last().unwrap(),
-        window,
+        window(),
         "the window is measured from the send"
     );
     assert!(

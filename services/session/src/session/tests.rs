@@ -3,16 +3,22 @@
 //! Time is paused and moves only when everybody waits, so that what happens at
 //! a deadline happens exactly then.
 
-use fleetgate_runner::{Command, CommandKind, Point};
+use fleetgate_runner::{
+    Command, CommandKind, DeviceCommand, JournalState, Point, Reply, RunnerState, RunnerStatus,
+};
 use tokio_test::task::{Spawn, spawn};
 use tower_test::mock::{Handle, SendResponse};
 
 use super::*;
-use crate::testing::{Ledger, device, done, id, job, mocked, sent};
+use crate::testing::{Ledger, device, done, entry, envelope, id, job, journal, mocked, sent};
 
+mod attach;
+mod condition;
 mod deadline;
 mod lost;
 mod order;
+mod reconcile;
+mod resolve;
 mod shutdown;
 
 type Call = Spawn<BoxFuture<'static, Result<Success, Failed>>>;
@@ -30,10 +36,14 @@ impl Rig {
     }
 
     fn with(config: SessionConfig) -> Self {
+        Self::after(config, Vec::new())
+    }
+
+    /// A session after another that left these behind.
+    fn after(config: SessionConfig, unsettled: Vec<Unsettled>) -> Self {
         let (exchange, phone) = mocked();
         let ledger = Ledger::new();
-        let (session, task) =
-            Session::spawn(device(), exchange, ledger.clone(), config, Vec::new());
+        let (session, task) = Session::spawn(device(), exchange, ledger.clone(), config, unsettled);
         Self {
             session,
             task,
@@ -71,14 +81,33 @@ impl Rig {
         tokio::time::sleep(Duration::from_nanos(1)).await;
     }
 
-    /// Checks that nothing more reaches the phone for a long time.
+    /// Checks that no command reaches the phone for a long time. Meanwhile the
+    /// runner, long up and idle, answers that it knows of nothing.
     async fn assert_quiet(&mut self) {
-        let more = tokio::time::timeout(Duration::from_secs(3600), self.phone.next_request()).await;
-        assert!(
-            more.is_err(),
-            "sent as well: {:?}",
-            more.map(|more| more.map(|(sent, _)| sent))
-        );
+        let quiet = tokio::time::sleep(Duration::from_secs(3600));
+        tokio::pin!(quiet);
+        loop {
+            let (exchange, reply) = tokio::select! {
+                () = &mut quiet => return,
+                next = sent(&mut self.phone) => next,
+            };
+            reply.send_response(knows_nothing(&exchange));
+        }
+    }
+
+    /// Answers the next request, which must ask for this command's entry.
+    async fn tell(&mut self, name: &str, state: JournalState) {
+        let (exchange, reply) = self.sent_kind(CommandKind::CommandStatus).await;
+        let of = id(name);
+        let question = Command::Device(DeviceCommand::CommandStatus { of });
+        assert_eq!(exchange.request.command, question);
+        reply.send_response(journal(entry(name, state)));
+    }
+
+    /// Answers the next request, which must ask for the runner's health.
+    async fn tell_uptime(&mut self, uptime: Duration) {
+        let (_, reply) = self.sent_kind(CommandKind::Status).await;
+        reply.send_response(health(uptime, RunnerState::Idle));
     }
 
     /// A command that is under way until the phone answers.
@@ -91,6 +120,28 @@ impl Rig {
         let reply = self.sent(name).await;
         (call, reply)
     }
+}
+
+/// What a runner says that has long been up, is idle and has an empty journal.
+fn knows_nothing(question: &Exchange) -> Envelope {
+    match &question.request.command {
+        Command::Device(DeviceCommand::CommandStatus { of }) => {
+            journal(entry(of.as_str(), JournalState::NotAccepted))
+        }
+        Command::Device(DeviceCommand::Status) => health(A_DAY, RunnerState::Idle),
+        command @ (Command::App(_) | Command::Device(_)) => panic!("sent as well: {command:?}"),
+    }
+}
+
+const A_DAY: Duration = Duration::from_hours(24);
+
+fn health(uptime: Duration, state: RunnerState) -> Envelope {
+    envelope(Ok(Reply::Status(RunnerStatus {
+        uptime,
+        state,
+        suppressed_issues: 0,
+        recorded_failures: 0,
+    })))
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,16 +112,15 @@ async fn a_question_that_is_lost_is_asked_again() {
     let mut rig = Rig::new();
     let call = rig.call(job("c-1", tap()));
     rig.sent("c-1").await.send_error(broken());
-    for _ in 0..3 {
-        rig.sent_kind(CommandKind::CommandStatus)
-            .await
-            .1
-            .send_error(broken());
+    for _ in 0..7 {
+        let (_, reply) = rig.sent_kind(CommandKind::CommandStatus).await;
+        reply.send_error(broken());
     }
-    let failed = call.await.unwrap_err();
+    rig.tell("c-1", JournalState::Completed).await;
+    let receipt = call.await.unwrap().receipt;
     assert_eq!(
-        (failed.receipt.fate, failed.receipt.attempts),
-        (Fate::Unknown, 1)
+        (receipt.fate, receipt.attempts),
+        (Fate::CompletedResultLost, 1)
     );
     rig.assert_quiet().await;
 }
