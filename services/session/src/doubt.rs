@@ -159,6 +159,12 @@ impl Doubt {
         self.receipt.kind
     }
 
+    /// False long after anything could be found out, whether the ledger has
+    /// taken it or not: it offers what is open to the next session.
+    pub(crate) fn is_worth_keeping(&self, now: Instant) -> bool {
+        self.sent.until(now) < SESSION.saturating_mul(2)
+    }
+
     /// The fate as it stands, for the record.
     pub(crate) fn unresolved(&self) -> Failed {
         Failed {

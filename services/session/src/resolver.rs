@@ -109,8 +109,11 @@ where
         self.open.push_back((schedule, doubt));
         while self.open.len() as u64 > JOURNAL_ENTRIES {
             if let Some((_, mut oldest)) = self.open.pop_front() {
-                let lost = Finding::Lost("too many others are looked into since");
-                self.find(&mut oldest, lost);
+                // What was found out about it stays what was found out.
+                if oldest.found.is_none() {
+                    let lost = Finding::Lost("too many others are looked into since");
+                    self.find(&mut oldest, lost);
+                }
                 self.enter(&mut oldest).await;
             }
         }
@@ -141,7 +144,7 @@ where
         let done = self.enter(&mut doubt).await;
         let now = Instant::now();
         self.not_before = now + self.budgets.of(SHORTEST_GAP);
-        if !done {
+        if !done && doubt.is_worth_keeping(now) {
             schedule.postpone(now);
             self.open.insert(at.min(self.open.len()), (schedule, doubt));
         }

@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use tower_test::mock::Handle;
 
 use super::*;
+use crate::dispatch::Answer;
 use crate::record::Unsettled;
 use crate::testing::{Ledger, Typed, device, entry, envelope, id, journal, mocked};
 
@@ -62,6 +63,45 @@ async fn the_oldest_of_too_many_is_given_up_for_good() {
             "resolved c-1 Unknown for good"
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_found_out_about_the_oldest_of_too_many_is_not_lost() {
+    let ledger = Ledger::new();
+    let (mut resolver, _phone) = resolver(&ledger);
+    let mut known = doubt(0);
+    resolver.find(&mut known, Finding::Settled(Answer::ResultLost));
+    resolver.take(known).await;
+    for n in 1..65 {
+        resolver.take(doubt(n)).await;
+    }
+    assert_eq!(
+        ledger.lines(),
+        ["resolved c-0 CompletedResultLost for good"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_the_ledger_never_takes_is_not_offered_for_ever() {
+    let ledger = Ledger::new();
+    ledger.refuse(0, usize::MAX);
+    let (mut resolver, mut phone) = resolver(&ledger);
+    let mut known = doubt(0);
+    resolver.find(&mut known, Finding::Settled(Answer::ResultLost));
+    resolver.take(known).await;
+    let (_docket, doubts, _) = crate::docket::Docket::new();
+    let mut work = std::pin::pin!(resolver.run(doubts));
+    tokio::select! {
+        () = &mut work => panic!("it goes on"),
+        () = tokio::time::sleep(Duration::from_hours(49)) => {}
+        _ = phone.next_request() => panic!("there is nothing to ask"),
+    }
+    ledger.refuse(0, 0);
+    tokio::select! {
+        () = &mut work => panic!("it goes on"),
+        () = tokio::time::sleep(Duration::from_hours(1)) => {}
+    }
+    assert!(ledger.lines().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
