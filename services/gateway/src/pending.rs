@@ -241,7 +241,9 @@ impl Admitted {
 
     /// The command is not handed to a session: it has ended, or must not be.
     /// Dropping this is the same, for a caller that leaves meanwhile.
-    pub(crate) fn withdrawn(self) {}
+    pub(crate) fn withdrawn(self) {
+        drop(self);
+    }
 
     /// The command is about to be handed to a session, which ends a mutation
     /// with a record, whether its callers stay or not.

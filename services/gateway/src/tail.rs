@@ -12,6 +12,10 @@
 //! reader costs one page of memory and no connection to the database, however
 //! slow it is. Where retention has overtaken it, it is told of the gap.
 //!
+//! The reading itself is a task: the stream is polled only while its reader has
+//! room, and a query that stood still in the middle would keep its connection.
+//! A few readers who do not read would then be all that the ledger can serve.
+//!
 //! Invariant: events come in order and none is left out but behind a gap.
 
 use std::time::{Duration, SystemTime};
@@ -23,9 +27,11 @@ use fleetgate_proto::v1::tail_commands_response::Item;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
+use tracing::Instrument;
 
 use crate::convert::{event, timestamp};
 use crate::deadline::Deadline;
@@ -64,12 +70,28 @@ struct Tail {
     head: watch::Receiver<u64>,
     cursor: Option<Cursor>,
     page: vec::IntoIter<LedgerEvent>,
+    /// The look at the ledger that is under way, if one is.
+    reading: JoinSet<Result<Found, LedgerError>>,
     /// The last event that is to be told.
     until: Option<u64>,
     heartbeat: Duration,
     stop: CancellationToken,
     /// All that was recorded when it began has been told.
     caught_up: bool,
+}
+
+/// What a look at the ledger finds.
+#[derive(Debug)]
+enum Found {
+    /// What comes next, if anything does.
+    Events(Vec<LedgerEvent>),
+    /// That it is not kept any more.
+    Gap {
+        /// Where to go on.
+        resume: Cursor,
+        /// What may be missing.
+        pruned_through: Option<SystemTime>,
+    },
 }
 
 /// Why a stream ends.
@@ -111,6 +133,7 @@ pub(crate) async fn tail(
         },
         until: until_now.then(|| now.map_or(0, |now| seq(now.head().seq))),
         page: Vec::new().into_iter(),
+        reading: JoinSet::new(),
         ledger,
         head,
         heartbeat,
@@ -140,27 +163,39 @@ impl Tail {
             }
             // Before the look, so that no change after it is missed.
             self.head.mark_unchanged();
-            match self.ledger.tail(self.cursor, PAGE).await {
-                Ok(page) if !page.events.is_empty() => self.page = page.events.into_iter(),
-                Ok(_nothing_new) if self.until.is_some() => return Err(End::Complete),
-                Ok(_nothing_new) if !self.caught_up => {
+            match self.look().await? {
+                Found::Events(events) if !events.is_empty() => self.page = events.into_iter(),
+                Found::Events(_nothing_new) if self.until.is_some() => return Err(End::Complete),
+                Found::Events(_nothing_new) if !self.caught_up => {
                     self.caught_up = true;
                     return Ok(self.beat());
                 }
-                Ok(_nothing_new) => {
+                Found::Events(_nothing_new) => {
                     if let Some(beat) = self.wait().await? {
                         return Ok(beat);
                     }
                 }
-                Err(LedgerError::CursorGap { resume }) => {
+                Found::Gap {
+                    resume,
+                    pruned_through,
+                } => {
                     self.cursor = Some(resume);
-                    let pruned_through = self.ledger.pruned_through().await?;
                     return Ok(self.message(Item::Gap(pb::Gap {
                         pruned_through: pruned_through.map(timestamp),
                     })));
                 }
-                Err(error) => return Err(error.into()),
             }
+        }
+    }
+
+    /// Reads on, to the end of the page whether the stream is polled or not.
+    async fn look(&mut self) -> Result<Found, LedgerError> {
+        let look = look(self.ledger.clone(), self.cursor);
+        self.reading.spawn(look.in_current_span());
+        match self.reading.join_next().await {
+            Some(Ok(found)) => found,
+            // Its panic has been reported.
+            Some(Err(_)) | None => Err(LedgerError::Interrupted),
         }
     }
 
@@ -192,6 +227,17 @@ impl Tail {
                 .unwrap_or_default(),
             item: Some(item),
         }
+    }
+}
+
+async fn look(ledger: Ledger, after: Option<Cursor>) -> Result<Found, LedgerError> {
+    match ledger.tail(after, PAGE).await {
+        Ok(page) => Ok(Found::Events(page.events)),
+        Err(LedgerError::CursorGap { resume }) => Ok(Found::Gap {
+            resume,
+            pruned_through: ledger.pruned_through().await?,
+        }),
+        Err(error) => Err(error),
     }
 }
 
