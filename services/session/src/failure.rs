@@ -81,7 +81,10 @@ pub enum Failure {
     },
     /// It did not run, and the runner is still draining work that it abandoned,
     /// which is probably why.
-    #[error("{failure} (abandoned work has been draining for {:.1?})", drain.age)]
+    #[error(
+        "{failure} (abandoned work has been draining for {:.1} s or more)",
+        drain.age.as_secs_f64()
+    )]
     Draining {
         /// The failure as such.
         #[source]
@@ -183,11 +186,28 @@ impl Failure {
             Self::DeadlineExceeded => "look the command up by its id: it may still go on",
             Self::Duplicate => "look the command up by its id, or use a new one",
             Self::IdConflict { .. } => "use a new id for another command",
-            // What the runner suggests about being busy says no more than this.
-            Self::Draining { .. } => {
-                "the runner is still busy with a command that it gave up: unlock the phone and look \
-                 at its screen, or wait; it is recycled if that never ends"
-            }
+            Self::Draining { failure, .. } => match failure.as_ref() {
+                Self::Runner(RunnerError {
+                    hint: Some(hint), ..
+                }) => hint,
+                Self::Runner(_)
+                | Self::NotSent(_)
+                | Self::Unknown { .. }
+                | Self::Reply(_)
+                | Self::Viewport(_)
+                | Self::LaneFull { .. }
+                | Self::DeadlineInQueue
+                | Self::DeadlineExceeded
+                | Self::Record(_)
+                | Self::Duplicate
+                | Self::IdConflict { .. }
+                | Self::Draining { .. }
+                | Self::Closed
+                | Self::Crashed => {
+                    "the runner is still busy with a command that it gave up: unlock the phone \
+                     and look at its screen, or wait"
+                }
+            },
             Self::Reply(_) | Self::Record(_) | Self::Closed | Self::Crashed => return None,
         })
     }

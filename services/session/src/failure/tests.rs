@@ -144,7 +144,17 @@ fn the_runners_own_hint_comes_first() {
         hint: Some("unlock it".to_owned()),
         ..busy().result.unwrap_err()
     };
-    assert_eq!(Failure::Runner(error).hint(), Some("unlock it"));
+    let own = Failure::Runner(error);
+    assert_eq!(own.hint(), Some("unlock it"));
+    let drain = Drain {
+        age: Duration::ZERO,
+        left: Duration::ZERO,
+    };
+    let draining = Failure::Draining {
+        failure: Box::new(own),
+        drain,
+    };
+    assert_eq!(draining.hint(), Some("unlock it"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ async fn a_command_that_fails_while_the_runner_drains_says_so() {
         (failed.receipt.fate, failed.receipt.effect),
         (Fate::Failed, Effect::None)
     );
-    assert!(failed.failure.to_string().contains("draining for 1.5s"));
+    assert!(failed.failure.to_string().contains("draining for 1.5 s"));
     assert!(failed.failure.hint().unwrap().contains("unlock the phone"));
     assert_eq!(failed.retry_after(), Some(Duration::from_secs(1)));
     assert_eq!(
