@@ -93,6 +93,14 @@ async fn a_verdict_that_repeats_typed_text_is_redacted_wherever_it_goes() {
             .assert(&rig, &udid, CommandKind::Type, id, &refusal)
             .await;
         assert!(!format!("{row:?}").contains("canary"), "{row:?}");
+        let request = pb::GetRunnerCommandStatusRequest {
+            device: udid.clone(),
+            command_id: id.to_owned(),
+        };
+        let entry = rig.automation().get_runner_command_status(request).await;
+        let entry = entry.unwrap().into_inner();
+        assert_eq!(entry.error_code.as_deref(), Some("COMMAND_FAILED"));
+        assert!(!format!("{entry:?}").contains("canary"), "{entry:?}");
     }
     in_no_file(rig.dir(), "canary", "recovered");
     let (_, lab, dir) = rig.stop_gateway().await;

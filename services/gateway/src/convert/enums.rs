@@ -85,11 +85,6 @@ pub(super) fn journal_state(state: Option<JournalState>) -> pb::JournalState {
     }
 }
 
-/// The kind behind a command's name on the wire.
-pub(super) fn kind_on_the_wire(name: &str) -> Option<pb::CommandKind> {
-    CommandKind::from_word(name).map(kind)
-}
-
 pub(super) fn quality_state(state: &QualityState) -> pb::SnapshotState {
     match state {
         QualityState::Healthy => pb::SnapshotState::Healthy,

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::reply::{Node, Quality, Rect};
-use fleetgate_runner::{JournalEntry, Reply, RunnerStatus, Snapshot, Viewport};
+use fleetgate_runner::{
+    CommandKind, JournalEntry, Reply, RunnerError, RunnerStatus, Snapshot, Viewport,
+};
 use fleetgate_session::Receipt;
 
-use super::enums::{effect, fate, journal_state, kind_on_the_wire, quality_state, runner_state};
+use super::enums::{effect, fate, journal_state, kind, quality_state, runner_state};
 use super::time::duration;
 
 /// The message that answers a command.
@@ -135,22 +137,23 @@ impl CommandResponse for pb::GetRunnerCommandStatusResponse {
             response_json,
             error,
         } = entry;
+        let command = command.as_deref().and_then(CommandKind::from_word);
         let (error_code, error_message, error_hint) = match error {
-            Some(error) => (
-                Some(error.code.as_str().to_owned()),
-                Some(error.message),
-                error.hint,
-            ),
+            Some(RunnerError { code, .. }) if may_type(command) => {
+                (Some(code.as_str().to_owned()), None, None)
+            }
+            Some(RunnerError {
+                code,
+                message,
+                hint,
+            }) => (Some(code.as_str().to_owned()), Some(message), hint),
             None => (None, None, None),
         };
         Some(Self {
             receipt: Some(receipt),
             command_id: command_id.into(),
             state: journal_state(state).into(),
-            kind: command
-                .as_deref()
-                .and_then(kind_on_the_wire)
-                .map(Into::into),
+            kind: command.map(|command| kind(command).into()),
             response_ok,
             response_retained: response_json.is_some(),
             error_code,
@@ -158,6 +161,12 @@ impl CommandResponse for pb::GetRunnerCommandStatusResponse {
             error_hint,
         })
     }
+}
+
+/// Whether what a runner says of a command may quote typed text, which cannot be
+/// cut out here: the journal does not hold it.
+fn may_type(command: Option<CommandKind>) -> bool {
+    command.is_none_or(|command| command == CommandKind::Type)
 }
 
 fn node(node: Node) -> pb::SnapshotNode {

@@ -136,3 +136,32 @@ fn a_runners_status_and_its_journal_are_told_in_full() {
     assert_eq!(message.error_message.as_deref(), Some("words"));
     assert_eq!(message.error_hint.as_deref(), Some("hint"));
 }
+
+#[test]
+fn the_journals_words_on_a_command_that_may_have_typed_are_withheld() {
+    let told = |command: Option<&str>| {
+        let entry = JournalEntry {
+            command_id: "c-9".parse().unwrap(),
+            state: Some(JournalState::Failed),
+            command: command.map(str::to_owned),
+            response_ok: Some(false),
+            response_json: Some(r#"{"ok":false,"error":"cannot type hunter2"}"#.to_owned()),
+            error: Some(RunnerError {
+                code: RunnerCode::CommandFailed,
+                message: "cannot type hunter2".to_owned(),
+                hint: Some("do not type hunter2".to_owned()),
+            }),
+        };
+        let reply = Reply::CommandStatus(entry);
+        pb::GetRunnerCommandStatusResponse::from_reply(receipt(facts()), reply).unwrap()
+    };
+    for command in [Some("type"), Some("paste"), None] {
+        let message = told(command);
+        assert!(!format!("{message:?}").contains("hunter2"), "{command:?}");
+        assert_eq!(message.error_code.as_deref(), Some("COMMAND_FAILED"));
+        assert_eq!(message.state(), pb::JournalState::Failed);
+    }
+    assert_eq!(told(Some("type")).kind(), pb::CommandKind::Type);
+    assert_eq!(told(Some("paste")).kind, None);
+    assert!(told(Some("tap")).error_hint.is_some());
+}
