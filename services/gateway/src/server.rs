@@ -13,6 +13,7 @@
 //! another origin is let in, and no CORS header is ever sent.
 
 mod connections;
+mod metadata;
 mod origin;
 mod routes;
 mod span;

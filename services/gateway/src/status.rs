@@ -215,6 +215,12 @@ pub(crate) fn malformed_timeout(error: MalformedTimeout) -> Status {
     Refusal::new(Code::InvalidArgument, "INVALID_ARGUMENT", error.to_string()).into()
 }
 
+/// More metadata than is taken.
+pub(crate) fn metadata_too_large(bytes: usize, limit: usize) -> Status {
+    let message = format!("the metadata is {bytes} bytes and the limit is {limit}");
+    Refusal::new(Code::ResourceExhausted, "METADATA_TOO_LARGE", message).into()
+}
+
 /// A device of which nothing is known.
 pub(crate) fn device_unknown(name: &str, command_id: Option<&CommandId>) -> Status {
     let facts = match command_id {

@@ -26,6 +26,7 @@ use tonic_web::GrpcWebLayer;
 use tower::{ServiceBuilder, ServiceExt};
 use tracing::{Instrument, Span, debug, debug_span, warn};
 
+use super::metadata::{MAX_BLOCK_BYTES, MetadataLayer};
 use super::origin::SameOriginLayer;
 use super::span::ServerSpanLayer;
 use crate::config::ServerConfig;
@@ -33,9 +34,6 @@ use crate::deadline::DeadlineLayer;
 
 /// Windows that let a screenshot of several megabytes go out in one go.
 const WINDOW_BYTES: u32 = 8 * 1024 * 1024;
-
-/// Room for credentials and trace context, and no more.
-const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
 
 /// How many calls of one connection may be over before anybody has looked at
 /// them. With more than that the connection is closed, and with it the calls of
@@ -169,7 +167,7 @@ fn builder(limits: &Limits, tasks: &Tasks) -> Builder<Tasks> {
         .timer(TokioTimer::new())
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES)
-        .max_header_list_size(MAX_HEADER_LIST_BYTES)
+        .max_header_list_size(MAX_BLOCK_BYTES)
         .max_concurrent_streams(limits.max_concurrent_streams)
         .max_pending_accept_reset_streams(MAX_UNSEEN_RESETS)
         .keep_alive_interval(limits.http2_keepalive_interval)
@@ -217,6 +215,7 @@ impl Server {
             .layer(SameOriginLayer)
             .layer(GrpcWebLayer::new())
             .layer(ServerSpanLayer)
+            .layer(MetadataLayer)
             .layer(DeadlineLayer)
             .service(self.routes.clone());
         let service = TowerToHyperService::new(service.boxed_clone());
