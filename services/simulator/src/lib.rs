@@ -87,5 +87,7 @@ pub use load::LoadReport;
 pub use mux::Ids;
 pub use oddity::{Asked, Odd, Oddity};
 pub use phone::Phone;
-pub use report::{Arrival, Connects, ObservedEffect, PhoneReport, RunnerReport, Transport};
+pub use report::{
+    Arrival, Connects, Decline, ObservedEffect, PhoneReport, RunnerReport, Transport,
+};
 pub use scenario::{PhoneSpec, Scenario, ScenarioError};

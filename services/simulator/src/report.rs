@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use fleetgate_runner::{CommandId, CommandKind, RunnerState};
+use fleetgate_runner::{CommandId, CommandKind, RunnerCode, RunnerState};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
@@ -45,6 +45,23 @@ pub struct Arrival {
     pub command_id: Option<CommandId>,
     /// Which command.
     pub kind: CommandKind,
+    /// How many commands the runner had in hand when it came.
+    pub beside: usize,
+    /// Real time since the lab started.
+    #[serde(with = "humantime_serde")]
+    pub at: Duration,
+}
+
+/// A command that came to the head of a runner's queue and was turned away
+/// without having run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Decline {
+    /// The command's id, if it had one.
+    pub command_id: Option<CommandId>,
+    /// Which command.
+    pub kind: CommandKind,
+    /// `RUNNER_BUSY` or `RUNNER_WEDGED`.
+    pub code: RunnerCode,
     /// Real time since the lab started.
     #[serde(with = "humantime_serde")]
     pub at: Duration,
@@ -108,6 +125,8 @@ pub struct PhoneReport {
     pub effects: Vec<ObservedEffect>,
     /// The latest requests read, oldest first.
     pub arrivals: Vec<Arrival>,
+    /// The latest commands turned away, oldest first.
+    pub declines: Vec<Decline>,
     /// The faults that still wait.
     pub faults: Vec<Fault>,
     /// What its screen shows.

@@ -122,7 +122,7 @@ pub(crate) struct Job {
     id: Option<CommandId>,
     task: Task,
     outcome: watch::Sender<Option<Outcome>>,
-    _in_flight: InFlight,
+    in_flight: InFlight,
 }
 
 impl Runner {
@@ -173,7 +173,7 @@ impl Runner {
                     id,
                     task,
                     outcome,
-                    _in_flight: InFlight::count(phone),
+                    in_flight: InFlight::count(phone),
                 });
             }
             running

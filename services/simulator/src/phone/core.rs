@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fleetgate_runner::{CommandId, CommandKind, Udid};
+use fleetgate_runner::{CommandId, CommandKind, RunnerCode, Udid};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,13 +21,13 @@ use tracing::{Instrument, info_span};
 use crate::clock::Clock;
 use crate::fault::{Fault, FaultQueue, Injection, Stage};
 use crate::load::Load;
-use crate::report::{Arrival, Connects, ObservedEffect, PhoneReport, Transport};
+use crate::report::{Arrival, Connects, Decline, ObservedEffect, PhoneReport, Transport};
 use crate::runner::{Boot, Runner, worker};
 use crate::scenario::PhoneSpec;
 use crate::sync::lock;
 use crate::ui::Screen;
 
-/// How many effects and arrivals are kept; a lab may run for weeks.
+/// How many effects, arrivals and declines are kept; a lab may run for weeks.
 const KEPT: usize = 65_536;
 
 /// One phone of a lab.
@@ -54,6 +54,7 @@ pub(crate) struct PhoneState {
     pub(crate) coalesced: u64,
     pub(crate) refronts: u64,
     pub(crate) arrivals: VecDeque<Arrival>,
+    pub(crate) declines: VecDeque<Decline>,
     pub(crate) faults: FaultQueue,
     runner: Option<Arc<Runner>>,
     incarnations: u64,
@@ -95,6 +96,7 @@ impl PhoneCore {
                 coalesced: 0,
                 refronts: 0,
                 arrivals: VecDeque::new(),
+                declines: VecDeque::new(),
                 faults,
                 runner: None,
                 incarnations: 0,
@@ -144,9 +146,32 @@ impl PhoneCore {
             if state.arrivals.len() == KEPT {
                 state.arrivals.pop_front();
             }
+            let beside = state.in_flight;
             state.arrivals.push_back(Arrival {
                 command_id,
                 kind,
+                beside,
+                at,
+            });
+        });
+    }
+
+    /// Notes a command that was turned away at the head of the queue.
+    pub(crate) fn note_decline(
+        &self,
+        kind: CommandKind,
+        command_id: Option<CommandId>,
+        code: RunnerCode,
+    ) {
+        let at = self.clock.at();
+        self.change(|state| {
+            if state.declines.len() == KEPT {
+                state.declines.pop_front();
+            }
+            state.declines.push_back(Decline {
+                command_id,
+                kind,
+                code,
                 at,
             });
         });
@@ -248,6 +273,7 @@ impl PhoneCore {
             effects_total: state.effects_total,
             effects: state.effects.iter().cloned().collect(),
             arrivals: state.arrivals.iter().cloned().collect(),
+            declines: state.declines.iter().cloned().collect(),
             faults: state.faults.waiting(),
             screen: state.screen.summary(),
         })

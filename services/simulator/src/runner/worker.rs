@@ -51,6 +51,9 @@ async fn work_off(phone: &Arc<PhoneCore>, runner: &Arc<Runner>, jobs: &mut mpsc:
         let shut_down = kind == CommandKind::Shutdown && envelope.result.is_ok();
         let evict = ran && phone.take_fault(Stage::Journal, Some(kind)).is_some();
         let body = Bytes::from(envelope.encode());
+        // Whoever learns of the end, from the journal or the reply, may send the
+        // next command at once.
+        drop(job.in_flight);
         if let Some(id) = &job.id {
             let mut book = runner.book();
             book.journal
@@ -88,9 +91,13 @@ async fn decide(
         Some(_) => Verdict::Busy(Duration::ZERO),
         None => runner.verdict(&phone.clock),
     };
+    let turned_away = |id, code: RunnerCode, since| {
+        phone.note_decline(kind, id, code.clone());
+        (turned_away(code, since), false)
+    };
     match (verdict, task) {
-        (Verdict::Busy(since), _) => (turned_away(RunnerCode::RunnerBusy, since), false),
-        (Verdict::Wedged(since), _) => (turned_away(RunnerCode::RunnerWedged, since), false),
+        (Verdict::Busy(since), _) => turned_away(id, RunnerCode::RunnerBusy, since),
+        (Verdict::Wedged(since), _) => turned_away(id, RunnerCode::RunnerWedged, since),
         (Verdict::Open, Task::Refuse(_, error)) => (Envelope::from(Err(error)), true),
         (Verdict::Open, Task::Run(command)) => (execute(phone, runner, id, command).await, true),
     }
