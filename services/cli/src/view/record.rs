@@ -49,6 +49,7 @@ pub(crate) struct ChangeView {
     effect: String,
     reason: Option<String>,
     why: Option<String>,
+    unknown_for_good: bool,
 }
 
 impl From<FateChange> for ChangeView {
@@ -60,6 +61,7 @@ impl From<FateChange> for ChangeView {
             effect: words::effect(change.effect),
             reason: change.reason,
             why: change.why,
+            unknown_for_good: change.unknown_for_good,
         }
     }
 }
@@ -69,8 +71,13 @@ impl ChangeView {
     pub(crate) fn line(&self) -> String {
         let reason = self.reason.as_deref().map(|reason| format!(" ({reason})"));
         let why = self.why.as_deref().map(|why| format!(": {why}"));
+        let for_good = if self.unknown_for_good {
+            " for good"
+        } else {
+            ""
+        };
         format!(
-            "{}, effect {}{}{}",
+            "{}{for_good}, effect {}{}{}",
             self.fate,
             self.effect,
             reason.unwrap_or_default(),
@@ -332,6 +339,10 @@ mod tests {
             history: vec![
                 change(0, Fate::Unknown, None),
                 change(1, Fate::Completed, Some("from the journal")),
+                FateChange {
+                    unknown_for_good: true,
+                    ..change(2, Fate::Unknown, Some("the runner restarted"))
+                },
             ],
         };
         let shown = ShownView::of(reply).unwrap();
@@ -341,9 +352,15 @@ mod tests {
             text.contains("completed, effect unknown: from the journal\n"),
             "{text}"
         );
+        assert!(
+            text.contains("unknown for good, effect unknown: the runner restarted\n"),
+            "{text}"
+        );
         let json = serde_json::to_value(shown).unwrap();
         assert_eq!(json["command_id"], "c-1");
         assert_eq!(json["history"][1]["why"], "from the journal");
+        assert_eq!(json["history"][1]["unknown_for_good"], false);
+        assert_eq!(json["history"][2]["unknown_for_good"], true);
     }
 
     #[test]
