@@ -8,25 +8,27 @@
 //! A handler's future may be dropped at any await. All that is lost then is the
 //! wait: the session owns the command from the moment that it has it.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fleetgate_ledger::{CommandRow, Conclusion, Ledger};
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::{Fate, Reply, Udid};
-use fleetgate_session::{Failure, Job, Receipt, Session, Success};
+use fleetgate_session::{Failed, Failure, Job, Receipt, Session, Success};
 use prost::Message;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tonic::{Request, Response, Status};
 use tower::ServiceExt;
-use tracing::{Span, debug};
+use tracing::{Instrument, Span, debug};
 
 use crate::claim::{Claim, Claims};
 use crate::convert::{Asked, CommandRequest, CommandResponse, ask, receipt};
 use crate::deadline::Deadline;
 use crate::fleet::{Fleet, NoSession};
 use crate::kept::Kept;
-use crate::pending::Pending;
+use crate::pending::{Admitted, Pending};
 use crate::screenshot::Parts;
 use crate::status;
 
@@ -44,6 +46,8 @@ pub(crate) struct Shared {
     /// How long a fate is waited for that nobody here is about to find out.
     pub(crate) settle_patience: Duration,
     pub(crate) heartbeat_interval: Duration,
+    /// Waits for the answers to mutations; each ends with its session's.
+    pub(crate) attended: TaskTracker,
     /// Ends streams that do not end by themselves.
     pub(crate) stop: CancellationToken,
     pub(crate) max_request_bytes: usize,
@@ -163,7 +167,7 @@ impl Core {
             .ok_or_else(|| status::device_unknown(&asked.device, Some(&asked.command_id)))?;
         span.record("device.id", device.as_str());
         let answer = loop {
-            let mut admitted = match self.claims().claim(&device, &asked, deadline).await? {
+            let admitted = match self.claims().claim(&device, &asked, deadline).await? {
                 Claim::Run(admitted) => admitted,
                 Claim::Replay(row) => {
                     let ran = replay(device, *row)?;
@@ -183,9 +187,7 @@ impl Core {
                 deadline: deadline.instant(),
                 caller: caller.clone(),
             };
-            admitted.handed_over();
-            let answer = session.oneshot(job).await;
-            admitted.answered(&answer);
+            let answer = self.attend(session, job, admitted).await;
             match answer {
                 // Recorded since it was looked for.
                 Err(failed) if asked.named && matches!(failed.failure, Failure::Duplicate) => {}
@@ -211,6 +213,33 @@ impl Core {
             replayed: false,
         };
         ran.in_time(deadline)
+    }
+
+    /// Hands a job to its session and waits for the answer. That to a mutation
+    /// is waited for by a task, whether its caller stays or not: if the session
+    /// has not let it in, somebody must hear of it and take the note away.
+    async fn attend(
+        &self,
+        session: Session,
+        job: Job,
+        mut admitted: Admitted,
+    ) -> Result<Success, Failed> {
+        let mutation = job.command.is_mutation();
+        admitted.handed_over();
+        let attended = async move {
+            let answer = session.oneshot(job).await;
+            admitted.answered(&answer);
+            answer
+        };
+        if !mutation {
+            return attended.await;
+        }
+        let attended = self.0.attended.spawn(attended.in_current_span());
+        match attended.await {
+            Ok(answer) => answer,
+            // Nobody aborts it.
+            Err(panicked) => resume_unwind(panicked.into_panic()),
+        }
     }
 
     fn claims(&self) -> Claims<'_> {

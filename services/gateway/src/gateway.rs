@@ -23,6 +23,7 @@ use fleetgate_runner::{Budgets, Udid};
 use fleetgate_session::{SessionConfig, Unsettled};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::config::{Config, Synchronous};
@@ -106,6 +107,7 @@ impl Gateway {
             start_time: SystemTime::now(),
             settle_patience,
             heartbeat_interval: config.server.heartbeat_interval,
+            attended: TaskTracker::new(),
             stop: CancellationToken::new(),
             max_request_bytes: bytes(config.server.max_request_bytes.as_u64()),
             max_reply_bytes: bytes(config.server.max_reply_bytes.as_u64()),

@@ -16,9 +16,9 @@
 //! every mutation that it has let in with a record ([`crate::recorder`]). It
 //! may drop a read that nobody waits for, and lets snapshots share a record, so
 //! that the note of a read goes with its callers, and so does that of a
-//! mutation that was not handed over yet. What is left is the mutation that was
-//! handed over and not let in, and whose caller left before it was told so: its
-//! note goes with age.
+//! mutation that was not handed over yet. The answer to one that was is waited for
+//! although its caller leaves ([`crate::core`]), so that it is heard if it was not
+//! let in. What a panic leaves goes with age.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
