@@ -1,5 +1,7 @@
 //! A device's lane: held by a command that does not end, and watched.
 
+use std::time::Duration;
+
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::CommandKind;
 use fleetgate_simulator::{Fault, Injection, Phone, PhoneReport};
@@ -48,6 +50,17 @@ pub async fn queued(rig: &Rig, count: u32) {
         }
     })
     .await;
+}
+
+/// Waits until the first phone's runner has a command in hand.
+pub async fn in_hand(rig: &Rig) {
+    let busy = |report: &PhoneReport| report.in_flight == 1;
+    soon("a command in hand", rig.phone(0).wait_until(busy)).await;
+}
+
+/// Whatever comes next takes so much longer, on the phone's clock.
+pub fn slow(by: Duration) -> Fault {
+    Injection::Slow { by }.into()
 }
 
 /// A tap, called `plug`, that holds the lane of the first phone: the phone is
