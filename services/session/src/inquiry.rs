@@ -13,6 +13,15 @@ use crate::dispatch::{Allowance, Dispatch};
 use crate::tally::Tally;
 use crate::turn::Patience;
 
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoAnswer {
+    /// The phone's own word that nobody listens any more: that runner is over.
+    Gone,
+    /// None came, or none that is usable.
+    Silence,
+}
+
 /// Somebody who asks a runner about itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Inquiry<S> {
@@ -28,17 +37,17 @@ where
         Self { probe }
     }
 
-    /// One look into the journal; `None` if there is no usable answer about
-    /// `id`. Does not borrow the probe, which need not be `Sync`.
+    /// One look into the journal for `id`. Does not borrow the probe, which need
+    /// not be `Sync`.
     pub(crate) fn entry(
         &self,
         id: &CommandId,
-    ) -> impl Future<Output = Option<JournalEntry>> + use<S> {
+    ) -> impl Future<Output = Result<JournalEntry, NoAnswer>> + use<S> {
         let id = id.clone();
         let answer = self.ask(DeviceCommand::CommandStatus { of: id.clone() });
         async move {
             match answer.await? {
-                Reply::CommandStatus(entry) if entry.command_id == id => Some(entry),
+                Reply::CommandStatus(entry) if entry.command_id == id => Ok(entry),
                 Reply::CommandStatus(_)
                 | Reply::Viewport(_)
                 | Reply::Done(_)
@@ -46,7 +55,7 @@ where
                 | Reply::Screenshot(_)
                 | Reply::Status(_) => {
                     tracing::warn!("the journal answered about something else");
-                    None
+                    Err(NoAnswer::Silence)
                 }
             }
         }
@@ -56,7 +65,7 @@ where
     pub(crate) fn status(&self) -> impl Future<Output = Option<RunnerStatus>> + use<S> {
         let answer = self.ask(DeviceCommand::Status);
         async move {
-            match answer.await? {
+            match answer.await.ok()? {
                 Reply::Status(status) => Some(status),
                 Reply::CommandStatus(_)
                 | Reply::Viewport(_)
@@ -70,7 +79,10 @@ where
         }
     }
 
-    fn ask(&self, question: DeviceCommand) -> impl Future<Output = Option<Reply>> + use<S> {
+    fn ask(
+        &self,
+        question: DeviceCommand,
+    ) -> impl Future<Output = Result<Reply, NoAnswer>> + use<S> {
         let question = Dispatch {
             request: Request {
                 command_id: None,
@@ -86,16 +98,21 @@ where
             match answer.await {
                 Ok(Envelope {
                     result: Ok(reply), ..
-                }) => Some(reply),
+                }) => Ok(reply),
                 Ok(Envelope {
                     result: Err(error), ..
                 }) => {
                     tracing::warn!(%error, "a question to the runner was refused");
-                    None
+                    Err(NoAnswer::Silence)
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the runner could not be asked");
-                    None
+                    let is_gone = matches!(error, SendError::NotListening { .. });
+                    Err(if is_gone {
+                        NoAnswer::Gone
+                    } else {
+                        NoAnswer::Silence
+                    })
                 }
             }
         }

@@ -131,11 +131,17 @@ where
     }
 
     /// Puts a read, or a mutation that was never sent, on record. Its outcome
-    /// does not depend on that, so a failure is only logged.
+    /// does not depend on that, so a failure is only logged. That the id is on
+    /// record already is none: it is that of a read that is done again, or of a
+    /// mutation that expired in the queue for a second caller.
     pub(crate) async fn note(self, ended: Ended<'_>) {
         let record = Record::Concluded(Box::new(self.conclusion(ended, false)));
-        if let Err(error) = self.enter(record, self.patience).await {
-            tracing::warn!(%error, "a command is not on record");
+        match self.enter(record, self.patience).await {
+            Ok(()) => {}
+            Err(error) if error.kind == RecordErrorKind::Duplicate => {
+                tracing::debug!(%error, "a command was on record already");
+            }
+            Err(error) => tracing::warn!(%error, "a command is not on record"),
         }
     }
 

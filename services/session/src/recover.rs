@@ -16,14 +16,17 @@
 //!         ├─ completed, reply not retained ────────────────► ResultLost
 //!         ├─ failed ───────────────────────────────────────► Recovered
 //!         │    └─ RUNNER_BUSY after an earlier RUNNER_BUSY ► Unknown
-//!         └─ notAccepted, a word from a newer runner ──────► Unknown
+//!         ├─ notAccepted, a word from a newer runner ──────► Unknown
+//!         └─ nobody listens any more, for some seconds ────► Unknown
 //! ```
 //!
 //! The job's deadline does not cut the questions short. They are repeated until
 //! the command's own window, measured from its send, has closed, and asked once
 //! at least: while the command is under way, and also while there is no answer,
 //! since whatever lost the reply may take a while to pass. A runner that has
-//! restarted meanwhile answers `notAccepted`, which ends the questions at once.
+//! restarted meanwhile answers `notAccepted`, which ends the questions at once;
+//! one that is over, so that the phone refuses connections to its port, took
+//! its journal with it, and does not hold the lane for the rest of the window.
 //! What an entry proves is [`Testimony`]'s business; `Unknown` keeps the failure
 //! that lost the reply as its cause, and the resolver looks into it further.
 
@@ -39,11 +42,13 @@ use tower::{Layer, Service};
 
 use crate::backoff::Backoff;
 use crate::dispatch::{Answer, Dispatch, Unanswered};
-use crate::inquiry::Inquiry;
+use crate::inquiry::{Inquiry, NoAnswer};
 use crate::testimony::Testimony;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long the phone must say that nobody listens before that is believed.
+const GONE: Duration = Duration::from_secs(3);
 
 /// Makes [`RecoverLost`]s.
 #[derive(Debug, Clone, Copy)]
@@ -147,15 +152,21 @@ where
 {
     let mut backoff = Backoff::new(budgets.of(FIRST_PAUSE), budgets.of(LONGEST_PAUSE));
     let mut last_word = None;
+    let mut gone_since = None;
     loop {
         let entry = inquiry.entry(&lost.id).await;
-        match entry.map(|entry| Testimony::of(lost.kind, entry, declined_before)) {
-            Some(Testimony::Ended(answer)) => return Ok(answer),
-            Some(Testimony::Nothing(state)) => return lost.unknown(state),
-            Some(Testimony::UnderWay(state)) => last_word = Some(state),
-            None => {}
-        }
         let now = Instant::now();
+        let is_gone = entry == Err(NoAnswer::Gone);
+        gone_since = is_gone.then(|| gone_since.unwrap_or(now));
+        match entry.map(|entry| Testimony::of(lost.kind, entry, declined_before)) {
+            Ok(Testimony::Ended(answer)) => return Ok(answer),
+            Ok(Testimony::Nothing(state)) => return lost.unknown(state),
+            Ok(Testimony::UnderWay(state)) => last_word = Some(state),
+            Err(NoAnswer::Gone | NoAnswer::Silence) => {}
+        }
+        if gone_since.is_some_and(|since| now - since >= budgets.of(GONE)) {
+            return lost.unknown(last_word);
+        }
         if now >= window_closes {
             return lost.unknown(last_word);
         }

@@ -155,7 +155,9 @@ where
     pub(crate) async fn examine(&mut self, doubt: &Doubt) -> Finding {
         let asked = Instant::now();
         let entry = self.inquiry.entry(&doubt.receipt.command_id).await;
-        let testimony = entry.map(|entry| Testimony::of(doubt.kind(), entry, doubt.declined));
+        let testimony = entry
+            .ok()
+            .map(|entry| Testimony::of(doubt.kind(), entry, doubt.declined));
         let uptime = match &testimony {
             Some(Testimony::Nothing(_)) => self.inquiry.status().await.map(|status| status.uptime),
             Some(Testimony::Ended(_) | Testimony::UnderWay(_)) | None => None,

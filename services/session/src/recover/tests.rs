@@ -185,6 +185,40 @@ async fn silence_is_an_unknown_fate_when_the_window_closes_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_runner_that_is_over_does_not_hold_the_lane_for_the_whole_window() {
+    let begin = Instant::now();
+    let (inner, mut below) = mocked();
+    let recover = RecoverLostLayer::new(Budgets::default()).layer(inner);
+    let (result, ()) = tokio::join!(recover.oneshot(dispatch(tap())), async {
+        below.next_request().await.unwrap().1.send_error(broken());
+        tell(&mut below, Ok(journal(entry("c-1", JournalState::Started)))).await;
+        while let Some((_, reply)) = below.next_request().await {
+            reply.send_error(SendError::NotListening { port: 8100 });
+        }
+    });
+    assert_eq!(unknown(&result), Some(JournalState::Started));
+    let held = begin.elapsed();
+    assert!((GONE..GONE + 2 * LONGEST_PAUSE).contains(&held), "{held:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_that_seems_to_be_over_and_answers_is_believed() {
+    let (result, ()) = lose(dispatch(tap()), broken(), async |below| {
+        let refused = || Err(SendError::NotListening { port: 8100 });
+        let begin = Instant::now();
+        // Never without a break for long enough.
+        while begin.elapsed() < 3 * GONE {
+            tell(below, refused()).await;
+            tell(below, refused()).await;
+            tell(below, Err(SendError::NotAttached)).await;
+        }
+        tell(below, Ok(journal(entry("c-1", JournalState::Completed)))).await;
+    })
+    .await;
+    assert_eq!(result.unwrap(), Answer::ResultLost);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_last_word_of_a_runner_that_falls_silent_is_kept() {
     let (result, _) = lose_for_good(vec![JournalState::Accepted, JournalState::Started]).await;
     assert_eq!(unknown(&result), Some(JournalState::Started));
