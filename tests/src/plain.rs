@@ -2,9 +2,12 @@
 //! not matter.
 
 use fleetgate_proto::v1 as pb;
+use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
 use fleetgate_proto::v1::capture_screenshot_response::Part;
 use fleetgate_runner::CommandKind;
 use tonic::Status;
+use tonic::client::GrpcService;
+use tonic::codegen::{Body, Bytes, StdError};
 
 use crate::{APP, Rig};
 
@@ -84,13 +87,27 @@ pub async fn send(
 }
 
 /// The same with a say in what the requests share.
-#[expect(clippy::too_many_lines, reason = "one arm for each command")]
 pub async fn send_as(
     rig: &Rig,
     kind: CommandKind,
     head: Head,
 ) -> Result<pb::CommandReceipt, Status> {
-    let mut client = rig.automation();
+    send_over(rig.automation(), kind, head).await
+}
+
+/// The same over a client that need not be the rig's.
+#[expect(clippy::too_many_lines, reason = "one arm for each command")]
+pub async fn send_over<T>(
+    mut client: AutomationServiceClient<T>,
+    kind: CommandKind,
+    head: Head,
+) -> Result<pb::CommandReceipt, Status>
+where
+    T: GrpcService<tonic::body::Body>,
+    T::Error: Into<StdError>,
+    T::ResponseBody: Body<Data = Bytes> + Send + 'static,
+    <T::ResponseBody as Body>::Error: Into<StdError> + Send,
+{
     let Head {
         device,
         command_id,
