@@ -6,6 +6,7 @@
 mod binary;
 mod budgets;
 mod buttons;
+mod callers;
 mod concurrency;
 mod conditions;
 mod conflicts;
@@ -19,6 +20,7 @@ mod keyboard;
 mod ledger;
 mod ledger_trouble;
 mod limits;
+mod masses;
 mod naming;
 mod reads;
 mod receipts;
