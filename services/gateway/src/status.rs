@@ -13,7 +13,7 @@
 //! | the runner or usbmuxd refuses our request as such; a crash | INTERNAL |
 //! | provably not sent, or declined as busy or wedged | UNAVAILABLE + RetryInfo |
 //! | the device's queue is full | RESOURCE_EXHAUSTED + RetryInfo |
-//! | a reply larger than is sent | RESOURCE_EXHAUSTED |
+//! | a reply larger than is sent, more metadata than is taken | RESOURCE_EXHAUSTED |
 //! | the runner's time or the caller's is over | DEADLINE_EXCEEDED |
 //! | any other verdict; a fate that is unknown | UNKNOWN |
 //! | a command id that belongs to another request | ALREADY_EXISTS + BadRequest |

@@ -3,7 +3,7 @@
 //! A mutation is recorded before its first byte is sent ([`Ledger::intend`])
 //! and its fate before its reply ([`Ledger::conclude`]); a read, once, at its
 //! end ([`Ledger::record`]). Each of these returns when the record is on the
-//! disk. Section 6 of the design.
+//! disk.
 //!
 //! This crate owns all SQL and refuses to know what a command means. Typed text
 //! never gets in: an entry whose parameters hold it is refused.

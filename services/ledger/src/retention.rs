@@ -17,8 +17,8 @@
 //! hashes: retention must not make good what somebody has tampered with.
 //!
 //! Invariants: an open intent is never removed; the chain verifies after each
-//! step if it did before; `pruned_through` is not less than the time, by row or by id, of any
-//! command that was ever removed.
+//! step if it did before; `pruned_through` is not less than the time, by row or
+//! by id, of any command that was ever removed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
