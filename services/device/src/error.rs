@@ -60,6 +60,16 @@ pub enum MuxError {
 }
 
 impl MuxError {
+    /// True if usbmuxd knows no phone of that number.
+    pub(crate) fn denies_number(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                result: ResultCode::BadDevice
+            }
+        )
+    }
+
     /// True if a failure of one connection says nothing about the next.
     pub(crate) fn is_fleeting(&self) -> bool {
         match self {

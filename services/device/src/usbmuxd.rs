@@ -152,36 +152,45 @@ impl Usbmuxd {
 
     /// Connects to a port of a phone, by cable.
     ///
+    /// A number that usbmuxd denies is looked up again once. A connection that
+    /// breaks before it is a pipe is made again for as long as patience lasts:
+    /// usbmuxd may be restarting.
+    ///
     /// Nothing has reached the phone's listener when this fails, so every error
     /// has the disposition `NotExecuted`. It has no deadline of its own: drop
     /// the future to give up.
     pub async fn connect(&self, device: &Udid, port: u16) -> Result<Pipe, SendError> {
         let wire_port = Port::new(port.into()).map_err(MuxError::from)?;
-        let route = self.resolve(device, Duration::ZERO).await?;
-        let first = match self.pipe(device, route, wire_port).await {
-            Ok(pipe) => return Ok(pipe),
-            Err(error) => error,
-        };
-        if let MuxError::Refused {
-            result: ResultCode::BadDevice,
-        } = first
-        {
-            self.refused(route);
-        } else if !first.is_fleeting() {
-            return Err(verdict(first, port));
-        }
-        tracing::debug!(device.id = %device, error = %first, "resolving the device again");
-        let route = self.resolve(device, self.shared.config.settle).await?;
-        let second = self.pipe(device, route, wire_port).await;
-        second.map_err(|error| {
-            if let MuxError::Refused {
-                result: ResultCode::BadDevice,
-            } = error
-            {
+        let until = Instant::now() + self.shared.config.patience;
+        let mut backoff = Backoff::new(DIAL_PAUSE, DIAL_PAUSE_CAP);
+        let mut grace = Duration::ZERO;
+        let mut denied = false;
+        loop {
+            let route = self.resolve(device, grace).await?;
+            let error = match self.pipe(device, route, wire_port).await {
+                Ok(pipe) => return Ok(pipe),
+                Err(error) => error,
+            };
+            if error.denies_number() {
                 self.refused(route);
+                if denied {
+                    return Err(verdict(error, port));
+                }
+                denied = true;
+            } else if error.is_fleeting() {
+                // The table may be behind by a moment: until it has learnt of
+                // a usbmuxd's end, it gives the same route again.
+                let pause = backoff.pause();
+                if Instant::now() + pause > until {
+                    return Err(verdict(error, port));
+                }
+                sleep(pause).await;
+            } else {
+                return Err(verdict(error, port));
             }
-            verdict(error, port)
-        })
+            tracing::debug!(device.id = %device, %error, "resolving the device again");
+            grace = self.shared.config.settle;
+        }
     }
 
     /// The way to a phone. Waits for a usbmuxd that was lost just now, for a

@@ -209,26 +209,35 @@ async fn a_number_never_crosses_a_restart_not_even_during_a_connect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_breaks_before_the_answer_is_made_once_more() {
+async fn a_connection_that_breaks_before_the_answer_is_made_again_while_patience_lasts() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
     let device = udid(ALICE);
     let (pipe, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
-        drop(lab.daemon.connecting(1, 8100).await);
+        for _ in 0..3 {
+            drop(lab.daemon.connecting(1, 8100).await);
+        }
         lab.daemon.connecting(1, 8100).await.result(0).await;
     });
     pipe.unwrap();
 
-    let (outcome, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
-        drop(lab.daemon.connecting(1, 8100).await);
-        let mut peer = lab.daemon.connecting(1, 8100).await;
-        let half = Reply::Result(0.into()).encode(peer.tag).unwrap();
-        peer.raw(&half[..20]).await;
-    });
-    let error = outcome.unwrap_err();
+    let began = Instant::now();
+    let breaking = async {
+        loop {
+            let mut peer = lab.daemon.connecting(1, 8100).await;
+            let half = Reply::Result(0.into()).encode(peer.tag).unwrap();
+            peer.raw(&half[..20]).await;
+        }
+    };
+    let error = tokio::select! {
+        outcome = lab.usbmuxd.connect(&device, 8100) => outcome.unwrap_err(),
+        () = breaking => unreachable!("it breaks for ever"),
+    };
     assert!(
         matches!(cause(&error), MuxError::Closed { mid_packet: true }),
         "{error:?}"
     );
+    let patience = UsbmuxdConfig::default().patience;
+    assert!(began.elapsed() <= patience && began.elapsed() > patience / 2);
 }
 
 #[tokio::test(start_paused = true)]
