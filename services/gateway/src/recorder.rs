@@ -69,7 +69,7 @@ impl Service<Record> for Recorder {
                 }
                 Record::Resolved(resolution) => {
                     let resolution = resolved(*resolution);
-                    ledger.resolve(resolution).await.map_err(refused)?;
+                    ledger.resolve(resolution).await.map_err(unresolvable)?;
                 }
             }
             Ok(())
@@ -220,6 +220,19 @@ fn shortened(mut words: String) -> String {
     words
 }
 
+/// A command that retention has removed is not waited for: nothing is left of
+/// it that could be settled.
+fn unresolvable(error: LedgerError) -> RecordError {
+    let is_gone = matches!(error, LedgerError::NotIntended { .. });
+    let refused = refused(error);
+    if is_gone {
+        let kind = RecordErrorKind::Duplicate;
+        RecordError { kind, ..refused }
+    } else {
+        refused
+    }
+}
+
 fn refused(error: LedgerError) -> RecordError {
     let kind = match &error {
         LedgerError::Duplicate { .. } | LedgerError::AlreadyConcluded { .. } => {
@@ -253,5 +266,50 @@ fn refused(error: LedgerError) -> RecordError {
     RecordError {
         kind,
         source: Arc::new(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fleetgate_ledger::LedgerConfig;
+    use fleetgate_runner::{CommandKind, Effect, Fate};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fate_of_a_command_that_is_not_on_record_any_more_is_not_offered_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = LedgerConfig::new(directory.path().join("ledger.db"));
+        let ledger = Ledger::open(config).await.unwrap();
+        let receipt = Receipt {
+            command_id: "pruned".parse().unwrap(),
+            kind: CommandKind::Tap,
+            fate: Fate::Completed,
+            effect: Effect::Applied,
+            reactivated: false,
+            warning: None,
+            attempts: 1,
+            recovered: true,
+            queue_wait: Duration::ZERO,
+            device_time: Duration::ZERO,
+        };
+        let resolution = Resolution {
+            device: "00008110-000978540290401E".parse().unwrap(),
+            receipt,
+            reason: None,
+            message: None,
+            reply: None,
+            failure: None,
+            why: "the runner's journal has it".to_owned(),
+            settled_for_good: true,
+        };
+        let recorder = Recorder::new(ledger.clone(), Pending::default());
+        let resolved = Record::Resolved(Box::new(resolution));
+        let refused = recorder.oneshot(resolved).await.unwrap_err();
+        assert_eq!(refused.kind, RecordErrorKind::Duplicate);
+        ledger.close().await;
     }
 }

@@ -71,7 +71,7 @@ pub struct Conclusion {
 /// fate, or with an unknown one.
 ///
 /// To be refused as [`RecordErrorKind::Duplicate`] if its fate is on record and
-/// known, or known to be unknown for good.
+/// known, or known to be unknown for good; and if it is not on record any more.
 #[derive(Debug, Clone)]
 pub struct Resolution {
     /// On which device.
@@ -170,7 +170,7 @@ pub struct RecordError {
 /// The kinds of refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordErrorKind {
-    /// The command id is on record already.
+    /// The command id is on record already, or there is nothing left to settle.
     Duplicate,
     /// The entry could not be made durable, now or at all.
     Unavailable,
