@@ -83,16 +83,24 @@ impl Pair {
 
     /// Asks the lab's control API.
     async fn control(&self, method: &str, path: &str, body: &str) -> Value {
-        let mut stream = TcpStream::connect(&self.control).await.expect("a connection to the lab");
+        let mut stream = TcpStream::connect(&self.control)
+            .await
+            .expect("a connection to the lab");
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.control,
             body.len()
         );
-        stream.write_all(request.as_bytes()).await.expect("an open connection");
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("an open connection");
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.expect("an answer in text");
+        stream
+            .read_to_string(&mut answer)
+            .await
+            .expect("an answer in text");
         assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
         let body = answer.split_once("\r\n\r\n").expect("a body").1;
         serde_json::from_str(body).unwrap_or(Value::Null)

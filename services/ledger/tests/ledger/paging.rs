@@ -141,9 +141,7 @@ fn any_query(rows: &[CommandRow], random: &mut StdRng) -> CommandQuery {
         device: random
             .random_bool(0.4)
             .then(|| devices().choose(random).unwrap().clone()),
-        kinds: CommandKind::ALL
-            .into_iter()
-            .sample(random, some_kinds),
+        kinds: CommandKind::ALL.into_iter().sample(random, some_kinds),
         fates: FATES.into_iter().sample(random, some_fates),
         from,
         to,
