@@ -65,6 +65,7 @@ impl Ledger {
         let path: Arc<Path> = absolute(&config.path).map_err(|_| not_a_file())?.into();
         let Opened {
             lock,
+            place,
             connection,
             options,
             readers,
@@ -86,6 +87,7 @@ impl Ledger {
             path,
             patience: config.patience,
             lock,
+            place,
             connection: Some(connection),
             options,
             readers,

@@ -22,6 +22,7 @@ use crate::config::{LedgerConfig, Synchronous};
 use crate::error::{LedgerError, classify};
 use crate::lock::{WriterLock, beside};
 use crate::space;
+use crate::writer::Place;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 
@@ -37,6 +38,7 @@ const WAL_LIMIT: &str = "67108864";
 /// An open database.
 pub(crate) struct Opened {
     pub(crate) lock: WriterLock,
+    pub(crate) place: Place,
     pub(crate) connection: SqliteConnection,
     /// How the writer connects again if its connection fails.
     pub(crate) options: SqliteConnectOptions,
@@ -51,6 +53,10 @@ pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, L
     make_directory(path)?;
     let lock = WriterLock::take(path)?;
     make_file(path)?;
+    let place = Place::of(path).map_err(|source| LedgerError::File {
+        path: path.to_owned(),
+        source: Arc::new(source),
+    })?;
 
     let failed = |error| classify(path, config.patience, error);
     let shared = SqliteConnectOptions::new()
@@ -84,6 +90,7 @@ pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, L
         .connect_lazy_with(shared.read_only(true));
     Ok(Opened {
         lock,
+        place,
         connection,
         options,
         readers,

@@ -17,7 +17,7 @@
 //! handle dropped, and everything handed in before that has been answered.
 //!
 //! Invariant: an entry is answered once, and with success only after its
-//! commit.
+//! commit, to a file that its path still named before.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,8 +36,10 @@ use crate::lock::WriterLock;
 use crate::stats::Counters;
 
 mod chores;
+mod place;
 
 pub(crate) use self::chores::Chores;
+pub(crate) use self::place::Place;
 
 /// The most entries in one transaction.
 pub(crate) const BATCH_LIMIT: usize = 256;
@@ -58,6 +60,8 @@ pub(crate) struct Writer {
     pub(crate) path: Arc<Path>,
     pub(crate) patience: Duration,
     pub(crate) lock: WriterLock,
+    /// The file that was opened.
+    pub(crate) place: Place,
     /// `None` after a failure, until the next attempt.
     pub(crate) connection: Option<SqliteConnection>,
     pub(crate) options: SqliteConnectOptions,
@@ -200,6 +204,7 @@ impl Writer {
         &mut self,
         batch: &[Ticket],
     ) -> Result<Vec<Result<(), LedgerError>>, sqlx::Error> {
+        self.place.check(&self.path)?;
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.options.connect().await?,

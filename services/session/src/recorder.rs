@@ -132,8 +132,8 @@ where
 
     /// Puts a read, or a mutation that was never sent, on record. Its outcome
     /// does not depend on that, so a failure is only logged. That the id is on
-    /// record already is none: it is that of a read that is done again, or of a
-    /// mutation that expired in the queue for a second caller.
+    /// record already is none: a mutation may expire in the queue once more
+    /// before the first note of that is written.
     pub(crate) async fn note(self, ended: Ended<'_>) {
         let record = Record::Concluded(Box::new(self.conclusion(ended, false)));
         match self.enter(record, self.patience).await {

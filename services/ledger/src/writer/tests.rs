@@ -41,6 +41,7 @@ impl Bench {
             path: Arc::from(path.as_path()),
             patience: Duration::from_secs(5),
             lock: opened.lock,
+            place: opened.place,
             connection: Some(opened.connection),
             options: opened.options,
             readers: opened.readers,

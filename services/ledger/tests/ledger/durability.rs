@@ -88,6 +88,40 @@ async fn an_acknowledged_entry_is_in_the_files_at_once() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_not_at_its_place_any_more_takes_nothing() {
+    let place = Place::new();
+    let ledger = place.open().await;
+    ledger.intend(tap("before")).await.unwrap();
+    let aside = place.directory().join("aside.db");
+    let refused = async |id: &str, why: &str| match ledger.intend(tap(id)).await {
+        Err(LedgerError::Storage { source, .. }) => {
+            assert!(source.to_string().contains(why), "{source}");
+        }
+        other => panic!("written where nobody will look for it: {other:?}"),
+    };
+
+    fs::rename(place.path(), &aside).unwrap();
+    refused("removed", "was removed").await;
+    fs::copy(&aside, place.path()).unwrap();
+    refused("replaced", "was replaced").await;
+    fs::rename(&aside, place.path()).unwrap();
+    ledger.intend(tap("after")).await.unwrap();
+
+    ledger.close().await;
+    let ledger = place.open().await;
+    for (name, there) in [
+        ("before", true),
+        ("removed", false),
+        ("replaced", false),
+        ("after", true),
+    ] {
+        let row = ledger.command(&id(name)).await.unwrap();
+        assert_eq!(row.is_some(), there, "{name}");
+    }
+    ledger.close().await;
+}
+
+#[tokio::test]
 async fn every_kind_fate_and_effect_fits_the_schema() {
     let place = Place::new();
     let ledger = place.open().await;
