@@ -108,24 +108,9 @@ impl Failure {
             Self::NotSent(error) => send_reason(error),
             Self::Unknown { .. } => "FATE_UNKNOWN",
             Self::Reply(_) => "REPLY_UNUSABLE",
-            Self::Viewport(failure) => match failure.as_ref() {
-                // It is the read's fate that is unknown, not the command's.
-                Self::Unknown { .. } => "VIEWPORT_UNREADABLE",
-                Self::Runner(_)
-                | Self::NotSent(_)
-                | Self::Reply(_)
-                | Self::Viewport(_)
-                | Self::LaneFull { .. }
-                | Self::DeadlineInQueue
-                | Self::DeadlineExceeded
-                | Self::Record(_)
-                | Self::Duplicate
-                | Self::IdConflict { .. }
-                | Self::Draining { .. }
-                | Self::Closed
-                | Self::Crashed => failure.reason(),
-            },
-            Self::Draining { failure, .. } => failure.reason(),
+            // It is the read's fate that is unknown, not the command's.
+            Self::Viewport(read) if read.is_unknown() => "VIEWPORT_UNREADABLE",
+            Self::Viewport(failure) | Self::Draining { failure, .. } => failure.reason(),
             Self::LaneFull { .. } => "LANE_FULL",
             Self::DeadlineInQueue => "DEADLINE_IN_QUEUE",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
@@ -164,52 +149,32 @@ impl Failure {
             Self::Unknown { .. } => {
                 "look at the screen before doing it again: it may have happened"
             }
-            Self::Viewport(failure) => match failure.as_ref() {
-                Self::Unknown { .. } => return None,
-                Self::Runner(_)
-                | Self::NotSent(_)
-                | Self::Reply(_)
-                | Self::Viewport(_)
-                | Self::LaneFull { .. }
-                | Self::DeadlineInQueue
-                | Self::DeadlineExceeded
-                | Self::Record(_)
-                | Self::Duplicate
-                | Self::IdConflict { .. }
-                | Self::Draining { .. }
-                | Self::Closed
-                | Self::Crashed => return failure.hint(),
-            },
+            Self::Viewport(read) if read.is_unknown() => return None,
+            Self::Viewport(read) => return read.hint(),
             Self::LaneFull { .. } | Self::DeadlineInQueue => {
                 "the device is in demand: try later, or allow more time"
             }
             Self::DeadlineExceeded => "look the command up by its id: it may still go on",
             Self::Duplicate => "look the command up by its id, or use a new one",
             Self::IdConflict { .. } => "use a new id for another command",
-            Self::Draining { failure, .. } => match failure.as_ref() {
-                Self::Runner(RunnerError {
+            Self::Draining { failure, .. } => {
+                if let Self::Runner(RunnerError {
                     hint: Some(hint), ..
-                }) => hint,
-                Self::Runner(_)
-                | Self::NotSent(_)
-                | Self::Unknown { .. }
-                | Self::Reply(_)
-                | Self::Viewport(_)
-                | Self::LaneFull { .. }
-                | Self::DeadlineInQueue
-                | Self::DeadlineExceeded
-                | Self::Record(_)
-                | Self::Duplicate
-                | Self::IdConflict { .. }
-                | Self::Draining { .. }
-                | Self::Closed
-                | Self::Crashed => {
+                }) = failure.as_ref()
+                {
+                    hint
+                } else {
                     "the runner is still busy with a command that it gave up: unlock the phone \
                      and look at its screen, or wait"
                 }
-            },
+            }
             Self::Reply(_) | Self::Record(_) | Self::Closed | Self::Crashed => return None,
         })
+    }
+
+    /// True if nobody can say what became of what was sent.
+    fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
     }
 }
 
