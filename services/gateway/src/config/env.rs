@@ -36,8 +36,11 @@ pub(super) fn over(
         if key == "device" || key.starts_with("device.") {
             return Err(ConfigError::DeviceVariable { variable });
         }
-        (figment, config) = lay(&figment, &key, &value)
-            .map_err(|source| ConfigError::Variable { variable, source })?;
+        (figment, config) = lay(&figment, &key, &value).map_err(|mut source| {
+            // Where in this source the value was laid over the rest helps nobody.
+            source.metadata = None;
+            ConfigError::Variable { variable, source }
+        })?;
     }
     Ok(config)
 }
@@ -89,6 +92,17 @@ mod tests {
         }
         let name = format!("FLEETGATE_LANE{}", "__CAPACITY".repeat(20_000));
         assert!(load(&name, "1").unwrap_err().to_string().contains(&name));
+    }
+
+    #[test]
+    fn a_refusal_names_the_variable_and_nothing_of_ours() {
+        let error = load("FLEETGATE_LANE__CAPACITY", "many").unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains("FLEETGATE_LANE__CAPACITY"), "{told}");
+        assert!(told.contains("many"), "{told}");
+        for ours in [".rs", "toml::", "default.", "for key"] {
+            assert!(!told.contains(ours), "{told}");
+        }
     }
 
     #[test]
