@@ -94,7 +94,13 @@ impl Fleet {
         } = config;
         let (address, settle) = (dialer.label().to_owned(), mux.settle);
         let (usbmuxd, usbmuxd_task) = Usbmuxd::spawn(dialer, mux);
-        let roster = Roster::new(&devices, default_port, SystemTime::now());
+        let now = SystemTime::now();
+        let mut roster = Roster::new(&devices, default_port, now);
+        // A phone that does not come back must not keep its commands from a
+        // fate: it is asked after like any other, and is then not there.
+        for udid in unsettled.keys() {
+            roster.remember(udid, now);
+        }
         let roster = Arc::new(watch::Sender::new(roster));
         let mut watcher = JoinSet::new();
         let watch = follow(usbmuxd.inventory(), Arc::clone(&roster));

@@ -1,5 +1,6 @@
-//! Which phones there are: those of the configuration and those that have been
-//! seen on usbmuxd since.
+//! Which phones there are: those of the configuration, those that an earlier
+//! gateway left something behind at, and those that have been seen on usbmuxd
+//! since.
 //!
 //! Pure state without I/O. A phone has one entry under its canonical UDID,
 //! whatever it is called; it is never forgotten while the process lives.
@@ -75,16 +76,21 @@ impl Roster {
         }
     }
 
+    /// Takes in a phone that an earlier gateway had, wherever it is now.
+    pub(crate) fn remember(&mut self, udid: &Udid, now: SystemTime) {
+        self.entries.entry(udid.clone()).or_insert_with(|| Entry {
+            alias: None,
+            runner_port: self.default_port,
+            state: DeviceState::Detached,
+            state_time: now,
+            seen: false,
+        });
+    }
+
     /// Takes in which phones are on usbmuxd by cable now.
     pub(crate) fn observe(&mut self, attached: &HashSet<Udid>, now: SystemTime) {
         for udid in attached {
-            self.entries.entry(udid.clone()).or_insert_with(|| Entry {
-                alias: None,
-                runner_port: self.default_port,
-                state: DeviceState::Detached,
-                state_time: now,
-                seen: false,
-            });
+            self.remember(udid, now);
         }
         for (udid, entry) in &mut self.entries {
             let state = if attached.contains(udid) {
@@ -150,6 +156,23 @@ mod tests {
 
     fn port(roster: &Roster, udid: &Udid) -> Option<u16> {
         roster.get(udid).unwrap().runner_port.map(RunnerPort::get)
+    }
+
+    #[test]
+    fn a_phone_that_is_remembered_is_known_and_not_there() {
+        let mut roster = roster(Some(8100));
+        for name in [STRANGER, CONFIGURED] {
+            roster.remember(&udid(name), at(1));
+            assert_eq!(roster.resolve(name), Some(udid(name)));
+            let entry = roster.get(&udid(name)).unwrap();
+            assert_eq!((entry.state, entry.seen), (DeviceState::Detached, false));
+        }
+        assert_eq!(port(&roster, &udid(STRANGER)), Some(8100));
+        assert_eq!(
+            port(&roster, &udid(CONFIGURED)),
+            Some(8101),
+            "what is configured stands"
+        );
     }
 
     #[test]
