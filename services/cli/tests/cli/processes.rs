@@ -72,6 +72,42 @@ async fn a_gateway_says_where_it_listens_and_ends_in_peace_at_sigterm_and_sigint
     }
 }
 
+/// What a gateway logs from its start to its end, line by line.
+async fn log(filter: &str, format: &str) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = fleetgate()
+        .arg("serve")
+        .env("FLEETGATE_SERVER__LISTEN", "127.0.0.1:0")
+        .env("FLEETGATE_LEDGER__PATH", directory.path().join("ledger.db"))
+        .env("FLEETGATE_USBMUXD__ADDRESS", directory.path().join("mux"))
+        .env("FLEETGATE_LOG__FILTER", filter)
+        .env("FLEETGATE_LOG__FORMAT", format)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    line_with(&mut lines, "listening on ").await;
+    signal(&child, "-TERM").await;
+    let stderr = child.wait_with_output().await.unwrap().stderr;
+    let log = String::from_utf8(stderr).unwrap();
+    log.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_gateway_logs_what_and_how_it_is_told_to() {
+    let text = log("info", "text").await;
+    assert!(text.iter().any(|line| line.contains("INFO")), "{text:?}");
+    assert!(text.iter().all(|line| !line.starts_with('{')), "{text:?}");
+
+    let json = log("info", "json").await;
+    assert!(!json.is_empty());
+    for line in &json {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(line["level"].is_string(), "{line}");
+    }
+
+    assert_eq!(log("off", "text").await, [] as [String; 0]);
+}
+
 #[tokio::test]
 async fn a_second_signal_ends_a_gateway_that_is_still_draining() {
     let lab = Lab::start(Scenario::fleet(1));
