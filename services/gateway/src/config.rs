@@ -58,7 +58,7 @@ pub struct ServerConfig {
     pub listen: Listen,
     /// How long a stopping gateway waits for commands and streams to end.
     /// Default `20s`.
-    #[serde(with = "humantime_serde")]
+    #[serde(deserialize_with = "values::duration")]
     pub drain_timeout: Duration,
     /// The largest request message that is taken. A runner takes 2 MiB, so
     /// that more is of no use. Default `4MiB`.
@@ -74,19 +74,19 @@ pub struct ServerConfig {
     pub max_connections: NonZeroUsize,
     /// How often a connection is probed with an HTTP/2 ping. Pings of clients
     /// are answered at any rate. Default `30s`.
-    #[serde(with = "humantime_serde")]
+    #[serde(deserialize_with = "values::interval")]
     pub http2_keepalive_interval: Duration,
     /// How long the answer to a ping may take before the connection is closed.
     /// Default `20s`.
-    #[serde(with = "humantime_serde")]
+    #[serde(deserialize_with = "values::interval")]
     pub http2_keepalive_timeout: Duration,
     /// How often a stream without an end is sent a message although there is
     /// nothing to tell. Default `15s`.
     #[serde(deserialize_with = "values::interval")]
     pub heartbeat_interval: Duration,
-    /// How long a TCP connection is idle before the kernel probes it. Default
-    /// `60s`.
-    #[serde(with = "humantime_serde")]
+    /// How long a TCP connection is idle before the kernel probes it, in whole
+    /// seconds. Default `60s`.
+    #[serde(deserialize_with = "values::seconds")]
     pub tcp_keepalive: Duration,
 }
 
@@ -196,7 +196,7 @@ pub struct RunnerSection {
     pub port: Option<RunnerPort>,
     /// How long a command is offered again to a runner that answers
     /// `RUNNER_BUSY`, if its caller's deadline allows that. Default `30s`.
-    #[serde(with = "humantime_serde")]
+    #[serde(deserialize_with = "values::duration")]
     pub busy_ceiling: Duration,
 }
 

@@ -159,6 +159,11 @@ fn unknown_keys_are_refused_in_every_section() {
 fn a_bad_value_is_named_with_its_line_and_key() {
     for (text, expected) in [
         ("[server]\ndrain_timeout = \"soon\"", "drain_timeout"),
+        (
+            "[server]\ndrain_timeout = \"100000000000years\"",
+            "drain_timeout",
+        ),
+        ("[runner]\nbusy_ceiling = \"2years\"", "busy_ceiling"),
         ("[server]\nlisten = \"7700\"", "listen"),
         ("[server]\nmax_reply_bytes = \"much\"", "max_reply_bytes"),
         ("[server]\nmax_connections = 0", "max_connections"),
@@ -166,6 +171,16 @@ fn a_bad_value_is_named_with_its_line_and_key() {
             "[server]\nheartbeat_interval = \"0s\"",
             "heartbeat_interval",
         ),
+        (
+            "[server]\nhttp2_keepalive_interval = \"0s\"",
+            "http2_keepalive_interval",
+        ),
+        (
+            "[server]\nhttp2_keepalive_timeout = \"0s\"",
+            "http2_keepalive_timeout",
+        ),
+        ("[server]\ntcp_keepalive = \"0s\"", "tcp_keepalive"),
+        ("[server]\ntcp_keepalive = \"900ms\"", "tcp_keepalive"),
         ("[lane]\ncapacity = 0", "capacity"),
         ("[log]\nformat = \"xml\"", "format"),
         ("[ledger]\nsynchronous = \"off\"", "synchronous"),

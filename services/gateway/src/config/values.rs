@@ -132,11 +132,32 @@ pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Addr
         .map_err(de::Error::custom)
 }
 
-/// A duration that is not zero.
-pub(super) fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+/// Longer than anything is waited for, and no clock overflows for it.
+const LONGEST: Duration = Duration::from_hours(24 * 365);
+
+/// A duration that can be waited for.
+pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let duration: Duration = humantime_serde::deserialize(deserializer)?;
+    if duration > LONGEST {
+        return Err(de::Error::custom("must not be longer than a year"));
+    }
+    Ok(duration)
+}
+
+/// Such a duration that is not zero.
+pub(super) fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let duration = self::duration(deserializer)?;
     if duration.is_zero() {
         return Err(de::Error::custom("must be longer than nothing"));
+    }
+    Ok(duration)
+}
+
+/// Such a duration for the kernel, which counts whole seconds and takes no 0.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let duration = interval(deserializer)?;
+    if duration.subsec_nanos() != 0 {
+        return Err(de::Error::custom("must be whole seconds"));
     }
     Ok(duration)
 }
