@@ -68,7 +68,7 @@ impl RunnerExchange {
         let (mut pipe, ()) = tokio::try_join!(self.connect(), cleared)?;
         // While the leave was waited for, the number that this pipe was made
         // with may have come to mean another phone.
-        while !self.usbmuxd.is_current(&self.device, pipe.route()) {
+        while !self.usbmuxd.confirm(&self.device, pipe.route()).await {
             pipe = self.connect().await?;
         }
         sent.mark();

@@ -16,9 +16,14 @@
 //! Going from dialling to listening begins a generation; leaving listening takes
 //! every phone out of routing, in the same step in which watchers learn of it.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use fleetgate_usbmux::{Event, Packet, Request};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::coop;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::backoff::Backoff;
@@ -41,7 +46,11 @@ enum Ended {
 /// is routed after it, since nobody would notice when the phone goes.
 pub(crate) struct Listener {
     shared: Arc<Shared>,
+    checks: mpsc::Receiver<Check>,
 }
+
+/// Somebody who wants to know when all that has arrived is taken in.
+pub(crate) type Check = oneshot::Sender<()>;
 
 impl Drop for Listener {
     fn drop(&mut self) {
@@ -50,19 +59,23 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(crate) fn new(shared: Arc<Shared>, checks: mpsc::Receiver<Check>) -> Self {
+        Self { shared, checks }
     }
 
     /// Runs until it is dropped.
-    pub(crate) async fn run(self) {
-        let shared = &*self.shared;
+    pub(crate) async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let shared = &*shared;
         let config = &shared.config;
         let mut backoff = Backoff::new(config.backoff_initial, config.backoff_cap);
         let mut told = String::new();
         loop {
             let (began, ended) = match begin(shared).await {
-                Ok(connection) => (Some(Instant::now()), follow(shared, connection).await),
+                Ok(connection) => {
+                    let ended = follow(shared, connection, &mut self.checks);
+                    (Some(Instant::now()), ended.await)
+                }
                 Err(error) => (None, Ended::Failed(error)),
             };
             match ended {
@@ -116,18 +129,49 @@ async fn open(shared: &Shared) -> Result<Connection, MuxError> {
     Ok(connection)
 }
 
-/// Follows the events until there is a reason to listen anew.
-async fn follow(shared: &Shared, mut connection: Connection) -> Ended {
+/// Follows the events until there is a reason to listen anew, and tells those
+/// who ask when all that has arrived by now has been taken in.
+async fn follow(
+    shared: &Shared,
+    mut connection: Connection,
+    checks: &mut mpsc::Receiver<Check>,
+) -> Ended {
     let not_before = Instant::now() + shared.config.resync_interval;
-    let out_of_step = async {
+    let mut out_of_step = pin!(async {
         sleep_until(not_before).await;
         shared.out_of_step.notified().await;
-    };
-    tokio::select! {
-        biased;
-        error = apply_events(shared, &mut connection) => Ended::Failed(error),
-        () = out_of_step => Ended::OutOfStep,
+    });
+    let mut events = pin!(apply_events(shared, &mut connection));
+    let mut asked = Vec::new();
+    loop {
+        tokio::select! {
+            // In this order: what is asked is answered in a pass that has found
+            // nothing to read after the question had come.
+            biased;
+            error = &mut events => return Ended::Failed(error),
+            () = nothing_withheld(), if !asked.is_empty() => {
+                for check in asked.drain(..) {
+                    Check::send(check, ()).ok();
+                }
+            }
+            () = &mut out_of_step => return Ended::OutOfStep,
+            Some(check) = checks.recv() => asked.push(check),
+        }
     }
+}
+
+/// A task that has had its share of the runtime is told of nothing more to
+/// read, whether there is or not.
+async fn nothing_withheld() {
+    poll_fn(|cx| {
+        if coop::has_budget_remaining() {
+            Poll::Ready(())
+        } else {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 async fn apply_events(shared: &Shared, connection: &mut Connection) -> MuxError {

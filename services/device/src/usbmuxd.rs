@@ -4,17 +4,19 @@
 //! A connection is made with a number from the table. Between the look-up and
 //! usbmuxd's answer the phone can be unplugged or usbmuxd restarted, and after a
 //! restart the same number can mean another phone. So the route is looked at
-//! again when the answer is there, and whoever writes to the pipe does so once
-//! more ([`Usbmuxd::is_current`]): a dead usbmuxd's listening connection ends
-//! before its successor can answer anything.
+//! again when the answer is there, and whoever writes to the pipe has it
+//! confirmed ([`Usbmuxd::confirm`]): a dead usbmuxd's listening connection has
+//! ended before its successor can answer anything, and the listen task is made
+//! to look whether it has.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fleetgate_runner::{SendError, Udid};
 use fleetgate_usbmux::{Client, Port, Request, ResultCode};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::Instrument;
@@ -24,7 +26,7 @@ use crate::connection::Connection;
 use crate::dialer::{BoxStream, Dialer};
 use crate::error::MuxError;
 use crate::inventory::{Inventory, Route};
-use crate::listen::Listener;
+use crate::listen::{Check, Listener};
 use crate::pipe::Pipe;
 
 /// How one usbmuxd is dealt with.
@@ -68,6 +70,8 @@ impl Default for UsbmuxdConfig {
 
 /// The first pause between two tries to dial one connection.
 const DIAL_PAUSE: Duration = Duration::from_millis(20);
+/// How many may wait for the listen task to look.
+const CHECKS: usize = 64;
 /// The longest one.
 const DIAL_PAUSE_CAP: Duration = Duration::from_millis(500);
 
@@ -83,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) config: UsbmuxdConfig,
     /// Wakes the listen task when usbmuxd refused a number.
     pub(crate) out_of_step: Notify,
+    /// Asks the listen task to take in all that has arrived.
+    checks: mpsc::Sender<Check>,
     inventory: watch::Sender<Arc<Inventory>>,
     /// Closed when the work is stopped.
     dials: Semaphore,
@@ -125,9 +131,11 @@ impl Usbmuxd {
     /// Starts to listen to a usbmuxd.
     pub fn spawn(dialer: Dialer, config: UsbmuxdConfig) -> (Self, UsbmuxdTask) {
         let span = tracing::info_span!("usbmuxd", address = dialer.label());
+        let (checks, asked) = mpsc::channel(CHECKS);
         let shared = Arc::new(Shared {
             dialer,
             out_of_step: Notify::new(),
+            checks,
             inventory: watch::Sender::new(Arc::new(Inventory::new())),
             dials: Semaphore::new(config.max_dials),
             config,
@@ -136,7 +144,7 @@ impl Usbmuxd {
             shared: Arc::clone(&shared),
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(Listener::new(shared).run().instrument(span));
+        tasks.spawn(Listener::new(shared, asked).run().instrument(span));
         (usbmuxd, UsbmuxdTask(tasks))
     }
 
@@ -148,6 +156,32 @@ impl Usbmuxd {
     /// Whether a route is still the way to this phone.
     pub fn is_current(&self, device: &Udid, route: Route) -> bool {
         self.shared.inventory.borrow().route(device) == Some(route)
+    }
+
+    /// Whether a route is still the way to this phone, by all that usbmuxd's
+    /// listening connection has said by now: also by its end, although nobody
+    /// may have noticed that yet.
+    pub async fn confirm(&self, device: &Udid, route: Route) -> bool {
+        let mut inventory = self.inventory();
+        let (check, checked) = oneshot::channel();
+        let mut looked = pin!(async {
+            self.shared.checks.send(check).await.ok();
+            checked.await.ok();
+        });
+        loop {
+            if inventory.borrow_and_update().route(device) != Some(route) {
+                return false;
+            }
+            tokio::select! {
+                () = &mut looked => return self.is_current(device, route),
+                // Nobody looks while there is no listening connection.
+                changed = inventory.changed() => {
+                    if changed.is_err() {
+                        return false;
+                    }
+                }
+            }
+        }
     }
 
     /// Connects to a port of a phone, by cable.

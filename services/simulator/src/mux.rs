@@ -14,6 +14,7 @@ use fleetgate_runner::Udid;
 use fleetgate_usbmux::{ConnectionType, MuxDeviceId, Phone};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::report::Transport;
 
@@ -62,6 +63,10 @@ pub(crate) struct Table {
     pub(crate) daemon: Daemon,
     /// Cancelled when this daemon goes, with every connection to it.
     pub(crate) gone: CancellationToken,
+    /// The connections to this daemon.
+    pub(crate) connections: TaskTracker,
+    /// Those to daemons before it, as far as they have yet to close.
+    pub(crate) before: Vec<TaskTracker>,
     attached: BTreeMap<MuxDeviceId, Attachment>,
     plugs: Vec<Plug>,
     next: u32,
@@ -104,6 +109,17 @@ impl Table {
         );
     }
 
+    /// The daemon goes, if one is there, and every connection and every number
+    /// with it.
+    fn end(&mut self) {
+        self.attached.clear();
+        self.gone.cancel();
+        let connections = std::mem::take(&mut self.connections);
+        connections.close();
+        self.before.retain(|connections| !connections.is_empty());
+        self.before.push(connections);
+    }
+
     fn detach(&mut self, goes: impl Fn(&Attachment) -> bool) {
         self.attached.retain(|_, attachment| {
             let goes = goes(attachment);
@@ -139,6 +155,8 @@ impl Mux {
         Self(watch::Sender::new(Table {
             daemon: Daemon::Up,
             gone: CancellationToken::new(),
+            connections: TaskTracker::new(),
+            before: Vec::new(),
             attached: BTreeMap::new(),
             plugs: Vec::new(),
             next: 1,
@@ -220,16 +238,14 @@ impl Mux {
     pub(crate) fn stop(&self) {
         self.0.send_modify(|table| {
             table.daemon = Daemon::Down;
-            table.attached.clear();
-            table.gone.cancel();
+            table.end();
         });
     }
 
     /// A daemon comes up, after the one that is there, if any, has gone.
     pub(crate) fn start(&self, ids: Ids) {
         self.0.send_modify(|table| {
-            table.attached.clear();
-            table.gone.cancel();
+            table.end();
             table.gone = CancellationToken::new();
             table.daemon = Daemon::Up;
             let mut plugs = table.plugs.clone();

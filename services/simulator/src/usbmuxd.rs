@@ -13,8 +13,8 @@
 //! packets is closed. Pair records do not exist here: reading one results in
 //! 2, saving and deleting in 0.
 //!
-//! Invariant: a connection ends with the daemon that accepted it, and a pipe
-//! with the attachment that it goes through.
+//! Invariant: a connection ends with the daemon that accepted it, before the
+//! next daemon says a word, and a pipe with the attachment that it goes through.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,19 +45,31 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut table = lab.mux.watch();
-    let Ok(gone) = table
+    let Ok(accepted) = table
         .wait_for(|table| table.daemon != Daemon::Stalled)
         .await
-        .map(|table| (table.daemon == Daemon::Up).then(|| table.gone.clone()))
+        .map(|table| {
+            let accepted = (table.gone.clone(), table.connections.token());
+            (table.daemon == Daemon::Up).then(|| (accepted, table.before.clone()))
+        })
     else {
         return;
     };
     // A daemon that is down has no connections.
-    let Some(gone) = gone else { return };
+    let Some(((gone, open), before)) = accepted else {
+        return;
+    };
+    // A process that ends closes all that it has open before another can be in
+    // its place.
+    for connections in before {
+        connections.wait().await;
+    }
     let ending = until_stopped(&gone, requests(lab, &gone, &mut stream)).await;
     if let Some(Err(error)) = ending {
         debug!(%error, "the client is gone");
     }
+    drop(stream);
+    drop(open);
 }
 
 async fn requests(

@@ -121,6 +121,31 @@ async fn twins_are_connected_to_by_cable_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_route_is_not_confirmed_after_usbmuxds_end_although_nobody_has_noticed_that() {
+    let lab = Lab::with(&[usb(1, ALICE)]).await;
+    let device = udid(ALICE);
+    let route = lab.usbmuxd.inventory().borrow().route(&device).unwrap();
+    assert!(lab.usbmuxd.confirm(&device, route).await);
+    drop(lab.listener);
+    assert!(lab.usbmuxd.is_current(&device, route), "nobody has looked");
+    assert!(!lab.usbmuxd.confirm(&device, route).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_is_confirmed_or_not_by_events_that_have_arrived_and_were_not_yet_taken_in() {
+    let mut lab = Lab::with(&[usb(1, ALICE), usb(2, BOB)]).await;
+    let (alice, bob) = (udid(ALICE), udid(BOB));
+    let route = |device| lab.usbmuxd.inventory().borrow().route(device).unwrap();
+    let (to_alice, to_bob) = (route(&alice), route(&bob));
+    lab.listener.events(&[detached(1)]).await;
+    let (first, second) = tokio::join!(
+        lab.usbmuxd.confirm(&alice, to_alice),
+        lab.usbmuxd.confirm(&bob, to_bob)
+    );
+    assert_eq!((first, second), (false, true));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_number_is_resolved_again_once_when_the_phone_was_replugged() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
     let device = udid(ALICE);
