@@ -146,7 +146,7 @@ pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
 
 /// Such a duration that is not zero.
 pub(super) fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let duration = self::duration(deserializer)?;
+    let duration = duration(deserializer)?;
     if duration.is_zero() {
         return Err(de::Error::custom("must be longer than nothing"));
     }
