@@ -143,6 +143,29 @@ async fn what_is_under_way_ends_and_is_told_and_nothing_new_is_let_in() {
     rig.stop().await;
 }
 
+/// What was unknown when the gateway ended is learnt from the phone by the next
+/// one, and both words stay on record.
+async fn assert_learnt(rig: &Rig, id: &str) {
+    let request = pb::GetCommandRequest {
+        command_id: id.to_owned(),
+    };
+    let found = soon("the fate", async {
+        loop {
+            let found = rig.ledger().get_command(request.clone()).await.unwrap();
+            let found = found.into_inner();
+            if found.command.as_ref().unwrap().fate() == Fate::Completed {
+                return found;
+            }
+            pause().await;
+        }
+    })
+    .await;
+    assert!(found.command.unwrap().recovered);
+    let words: Vec<_> = found.history.iter().map(pb::FateChange::fate).collect();
+    assert_eq!(words, [Fate::Unknown, Fate::Completed]);
+    assert_eq!(found.history[0].reason(), "GATEWAY_DRAINING");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_outlasts_the_drain_is_given_up_and_on_record_as_what_it_is() {
     const SENT: Outcome = Outcome {
@@ -182,8 +205,8 @@ async fn what_outlasts_the_drain_is_given_up_and_on_record_as_what_it_is() {
     phone.wait_until(|phone| phone.effects_total == 1).await;
 
     let rig = paused.resume().await;
-    SENT.assert(&rig, &udid, CommandKind::Tap, "sent", &sent)
-        .await;
+    SENT.assert_refusal(&udid, "sent", &sent);
+    assert_learnt(&rig, "sent").await;
     UNSENT
         .assert(&rig, &udid, CommandKind::Tap, "unsent", &unsent)
         .await;
