@@ -11,7 +11,7 @@
 //! What is learnt later is a further word on the command ([`Ledger::resolve`]);
 //! every word stays readable ([`Ledger::history`]). All of it is one chain of
 //! events, which can be followed ([`Ledger::tail`]) and which shows tampering
-//! ([`verify`]); how it is hashed stands in [`canonical`].
+//! ([`verify()`]); how it is hashed stands in [`canonical`].
 //!
 //! Invariants: an entry is acknowledged only after its commit; one process
 //! writes a file at a time; a row, once written, is never changed, and removed
