@@ -8,6 +8,7 @@
 //! A handler's future may be dropped at any await. All that is lost then is the
 //! wait: the session owns the command from the moment that it has it.
 
+use std::future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -237,8 +238,11 @@ impl Core {
         let attended = self.0.attended.spawn(attended.in_current_span());
         match attended.await {
             Ok(answer) => answer,
-            // Nobody aborts it.
-            Err(panicked) => resume_unwind(panicked.into_panic()),
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // Nobody aborts it: the whole runtime is ending.
+                Err(_cancelled) => future::pending().await,
+            },
         }
     }
 
