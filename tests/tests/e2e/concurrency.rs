@@ -245,7 +245,7 @@ async fn twenty_equal_snapshots_are_one_exchange_and_one_entry() {
         "one answer for all"
     );
     let shared = &first.receipt.as_ref().unwrap().command_id;
-    assert_eq!(arrived(&phone), [shared.clone()]);
+    assert_eq!(arrived(&phone), std::slice::from_ref(shared));
     for id in &ids {
         assert_eq!(rig.find(id).await.is_some(), id == shared, "{id}");
     }
@@ -306,9 +306,12 @@ async fn nobody_comes_between_a_viewport_and_the_tap_that_it_was_read_for() {
     let order: Vec<_> = phone.arrivals()[before..]
         .iter()
         .filter(|arrival| arrival.kind != CommandKind::CommandStatus)
-        .map(|arrival| match arrival.kind {
-            CommandKind::Tap => arrival.command_id.as_ref().unwrap().to_string(),
-            kind => kind.to_string(),
+        .map(|arrival| {
+            if arrival.kind == CommandKind::Tap {
+                arrival.command_id.as_ref().unwrap().to_string()
+            } else {
+                arrival.kind.to_string()
+            }
         })
         .collect();
     let expected: Vec<_> = (0..12)

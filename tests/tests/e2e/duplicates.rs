@@ -3,7 +3,7 @@
 
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::CommandKind;
-use fleetgate_simulator::Injection;
+use fleetgate_simulator::{Injection, Phone};
 use fleetgate_tests::facts::effects;
 use fleetgate_tests::{Refusal, Rig, plain, refused, soon};
 use tokio::task::JoinSet;
@@ -19,7 +19,7 @@ async fn again(
     // That a fate which is unknown is still asked about is nothing sent.
     let arrived = || {
         let phones = rig.lab.phones();
-        let arrivals = phones.iter().flat_map(|phone| phone.arrivals());
+        let arrivals = phones.iter().flat_map(Phone::arrivals);
         arrivals
             .filter(|arrival| !arrival.kind.bypasses_queue())
             .count()
