@@ -18,9 +18,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use fleetgate_device::{Dialer, UsbmuxdConfig};
-use fleetgate_ledger::{Ledger, LedgerConfig, LedgerError, RetentionConfig};
+use fleetgate_ledger::{CommandRow, Ledger, LedgerConfig, LedgerError, RetentionConfig};
 use fleetgate_runner::{Budgets, Udid};
-use fleetgate_session::{SessionConfig, Unsettled};
+use fleetgate_session::{Receipt, SessionConfig, Unsettled};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -174,14 +174,32 @@ impl Gateway {
 async fn unsettled(ledger: &Ledger) -> Result<HashMap<Udid, Vec<Unsettled>>, LedgerError> {
     let mut unsettled = HashMap::<_, Vec<_>>::new();
     for row in ledger.unsettled(None, None).await? {
-        unsettled.entry(row.device).or_default().push(Unsettled {
+        let of_phone = unsettled.entry(row.device.clone()).or_default();
+        of_phone.push(Unsettled {
+            receipt: receipt(&row),
             command_id: row.command_id,
             kind: row.kind,
             sent_at: row.created,
-            has_fate: row.conclusion.is_some(),
         });
     }
     Ok(unsettled)
+}
+
+/// What is on record of a command's end, if anything is.
+fn receipt(row: &CommandRow) -> Option<Receipt> {
+    let outcome = &row.conclusion.as_ref()?.outcome;
+    Some(Receipt {
+        command_id: row.command_id.clone(),
+        kind: row.kind,
+        fate: outcome.fate,
+        effect: outcome.effect,
+        reactivated: outcome.reactivated,
+        warning: outcome.warning.clone(),
+        attempts: outcome.attempts,
+        recovered: outcome.recovered,
+        queue_wait: outcome.queue_wait,
+        device_time: outcome.device_time,
+    })
 }
 
 fn bytes(bytes: u64) -> usize {

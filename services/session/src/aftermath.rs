@@ -1,16 +1,22 @@
-//! What goes on beside the lane about commands that are over: the task that
-//! reconciles at the start, resolves afterwards and watches over a runner that
-//! is stuck.
+//! What goes on beside the lane about commands that are over, or seem to be:
+//! the task that reconciles, resolves and watches over a runner that is stuck.
 //!
 //! ```text
-//!   RECONCILING: no mutation is started ── done, or abandoned ──► RESOLVING ──┐
-//!                                                                     closing │
-//!                                                                             ▼
-//!                                                                           DONE
+//!      one may still be under way
+//!        ┌──────────────────────────────┐
+//!        ▼                              │
+//!   RECONCILING: no mutation is ──► RESOLVING ── closing ──► RECONCILING only
+//!   started     known, or abandoned                               │
+//!                                                                 │ the lane
+//!                                                                 ▼ is gone
+//!                                                               DONE
 //! ```
 //!
-//! Invariant: the lane opens for mutations however the reconciliation ends, be
-//! it by a panic.
+//! While the session is closing, what was let in is still carried out, so that
+//! it still matters what may be under way. Nothing else is asked then.
+//!
+//! Invariant: the lane opens for mutations however a reconciliation ends, be it
+//! by a panic.
 
 use std::time::Duration;
 
@@ -20,7 +26,9 @@ use tower::Service;
 
 use crate::condition::Gauge;
 use crate::dispatch::Dispatch;
+use crate::docket::Raised;
 use crate::doubt::Doubt;
+use crate::hold::Held;
 use crate::inquiry::Inquiry;
 use crate::lane::Closing;
 use crate::record::{Record, RecordError, Unsettled};
@@ -30,30 +38,30 @@ use crate::vigil::vigil;
 /// What earlier sessions have left, oldest first.
 #[derive(Debug)]
 pub(crate) struct Legacy {
-    /// Mutations without a fate on record.
-    left_open: Vec<Doubt>,
-    /// Mutations whose fate is on record as unknown.
-    unknown: Vec<Doubt>,
-}
-
-impl From<Vec<Unsettled>> for Legacy {
-    fn from(mut unsettled: Vec<Unsettled>) -> Self {
-        unsettled.sort_by_key(|mutation| mutation.sent_at);
-        let (unknown, left_open): (Vec<_>, Vec<_>) = unsettled
-            .into_iter()
-            .partition(|mutation| mutation.has_fate);
-        let doubts = |mutations: Vec<Unsettled>| mutations.into_iter().map(Doubt::from).collect();
-        Self {
-            left_open: doubts(left_open),
-            unknown: doubts(unknown),
-        }
-    }
+    /// Mutations that keep the lane shut.
+    held: Vec<Held>,
+    /// Others, whose fate is on record as unknown.
+    over: Vec<Doubt>,
 }
 
 impl Legacy {
-    /// True if nothing keeps the lane shut.
-    pub(crate) fn is_clear(&self) -> bool {
-        self.left_open.is_empty()
+    /// Sorts out what may still be under way.
+    pub(crate) fn new(
+        mut unsettled: Vec<Unsettled>,
+        budgets: Budgets,
+        patience: Duration,
+        gauge: &Gauge,
+    ) -> Self {
+        unsettled.sort_by_key(|mutation| mutation.sent_at);
+        let (mut held, mut over) = (Vec::new(), Vec::new());
+        for mutation in unsettled {
+            let window = budgets.budget(mutation.kind.class()).window;
+            match Held::left(Doubt::from(mutation), window, patience, gauge) {
+                Ok(one) => held.push(one),
+                Err(doubt) => over.push(doubt),
+            }
+        }
+        Self { held, over }
     }
 }
 
@@ -61,22 +69,11 @@ impl Legacy {
 #[derive(Debug)]
 pub(crate) struct Aftermath<S, R> {
     pub(crate) resolver: Resolver<S, R>,
-    pub(crate) doubts: mpsc::Receiver<Doubt>,
+    pub(crate) doubts: mpsc::Receiver<Raised>,
     pub(crate) inquiry: Inquiry<S>,
     pub(crate) gauge: Gauge,
     pub(crate) budgets: Budgets,
-    /// How long a reconciliation may take.
-    pub(crate) patience: Duration,
     pub(crate) closing: Closing,
-}
-
-/// Opens the lane when it is dropped.
-struct Opening(Gauge);
-
-impl Drop for Opening {
-    fn drop(&mut self) {
-        self.0.reconciled();
-    }
 }
 
 impl<S, R> Aftermath<S, R>
@@ -84,31 +81,56 @@ where
     S: Service<Dispatch, Response = Envelope, Error = SendError> + Clone,
     R: Service<Record, Response = (), Error = RecordError> + Clone,
 {
-    /// Works until the session is closing.
+    /// Works until the lane has ended.
     pub(crate) async fn run(self, legacy: Legacy) {
         let Self {
             mut resolver,
-            doubts,
+            mut doubts,
             inquiry,
             gauge,
             budgets,
-            patience,
             closing,
         } = self;
-        let Legacy { left_open, unknown } = legacy;
-        let opening = Opening(gauge.clone());
-        let reconciliation = resolver.reconcile(left_open, patience);
-        closing.abandon.run_until_cancelled(reconciliation).await;
-        drop(opening);
+        let Closing {
+            closing,
+            abandon,
+            gone,
+        } = closing;
+        let Legacy { held, over } = legacy;
         let work = async {
-            for doubt in unknown {
+            abandon.run_until_cancelled(resolver.reconcile(held)).await;
+            for doubt in over {
                 resolver.take(doubt).await;
             }
-            tokio::select! {
-                () = resolver.run(doubts) => {}
-                () = vigil(inquiry, gauge, budgets) => {}
+            loop {
+                let looking = resolver.run(&mut doubts);
+                let held = match closing.run_until_cancelled(looking).await {
+                    Some(held) => held,
+                    None => next_held(&mut doubts).await,
+                };
+                let Some(held) = held else { return };
+                let reconciliation = resolver.reconcile(vec![held]);
+                abandon.run_until_cancelled(reconciliation).await;
             }
         };
-        closing.closing.run_until_cancelled(work).await;
+        let watch = vigil(inquiry, gauge, budgets);
+        let all = async {
+            tokio::select! {
+                () = work => {}
+                () = watch => {}
+            }
+        };
+        gone.run_until_cancelled(all).await;
+    }
+}
+
+/// The next mutation that keeps the lane shut. The others are the next
+/// session's to look into.
+async fn next_held(doubts: &mut mpsc::Receiver<Raised>) -> Option<Held> {
+    loop {
+        match doubts.recv().await? {
+            Raised::Held(held) => return Some(held),
+            Raised::Over(_) => {}
+        }
     }
 }

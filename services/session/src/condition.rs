@@ -32,8 +32,8 @@ pub enum Condition {
     /// As far as is known, it executes what it is sent.
     #[default]
     Ready,
-    /// Mutations wait until it is known what became of those of an earlier
-    /// session. Reads are carried out.
+    /// Mutations wait until it is known what became of others, which an earlier
+    /// session left or whose reply was lost. Reads are carried out.
     Reconciling,
     /// It is busy with a command that it has abandoned, and executes no other.
     Draining {
@@ -178,18 +178,16 @@ pub(crate) struct Gauge {
 #[derive(Debug)]
 struct Health {
     runner: Condition,
-    reconciling: bool,
+    /// How many mutations keep the lane shut for others.
+    held: usize,
 }
 
 impl Gauge {
     /// Of a runner of which nothing is known, under this clock.
-    pub(crate) fn new(budgets: Budgets, reconciling: bool) -> Self {
+    pub(crate) fn new(budgets: Budgets) -> Self {
         let runner = Condition::Ready;
         Self {
-            health: Arc::new(watch::Sender::new(Health {
-                runner,
-                reconciling,
-            })),
+            health: Arc::new(watch::Sender::new(Health { runner, held: 0 })),
             wedge_threshold: budgets.wedge_threshold(),
         }
     }
@@ -197,7 +195,7 @@ impl Gauge {
     /// How the runner fares.
     pub(crate) fn condition(&self) -> Condition {
         let health = self.health.borrow();
-        match (health.runner, health.reconciling) {
+        match (health.runner, health.held > 0) {
             (Condition::Ready, true) => Condition::Reconciling,
             (runner, _) => runner,
         }
@@ -217,16 +215,31 @@ impl Gauge {
         });
     }
 
-    /// It is known what became of an earlier session's mutations.
-    pub(crate) fn reconciled(&self) {
-        self.health.send_modify(|health| health.reconciling = false);
+    /// One more mutation keeps the lane shut: [`Hold`](crate::hold::Hold) lets
+    /// go of it again.
+    pub(crate) fn hold(&self) {
+        self.health.send_modify(|health| health.held += 1);
     }
 
-    /// Waits until that is known.
-    pub(crate) async fn until_reconciled(&self) {
+    /// One less does.
+    pub(crate) fn release(&self) {
+        self.health
+            .send_modify(|health| health.held = health.held.saturating_sub(1));
+    }
+
+    /// True while another mutation must not be started.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.health.borrow().held > 0
+    }
+
+    /// Waits until that is so, or is not.
+    pub(crate) async fn until_shut_is(&self, shut: bool) {
         let mut health = self.health.subscribe();
         // Cannot fail: the sender lives as long as this.
-        health.wait_for(|health| !health.reconciling).await.ok();
+        health
+            .wait_for(|health| (health.held > 0) == shut)
+            .await
+            .ok();
     }
 
     /// Waits until the runner executes nothing.

@@ -2,7 +2,8 @@
 //! has been sent.
 //!
 //! Invariant: raising a doubt never waits. One for which there is no room is
-//! dropped; its fate is on record as unknown, and the next session asks again.
+//! dropped, and keeps nobody waiting; its fate is on record as unknown, and the
+//! next session asks again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,14 +11,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 
 use crate::doubt::Doubt;
+use crate::hold::Held;
 
 /// How many doubts may be on their way.
 const ROOM: usize = 64;
 
+/// A mutation whose fate is unknown, or not on record.
+#[derive(Debug)]
+pub(crate) enum Raised {
+    /// The runner may be executing it.
+    Held(Held),
+    /// It is not.
+    Over(Doubt),
+}
+
 /// Where doubts are raised; clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Docket {
-    to: mpsc::Sender<Doubt>,
+    to: mpsc::Sender<Raised>,
     ids: Ids,
 }
 
@@ -34,7 +45,7 @@ impl Ids {
 
 impl Docket {
     /// A docket, the other end of it, and its count.
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Doubt>, Ids) {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Raised>, Ids) {
         let (to, doubts) = mpsc::channel(ROOM);
         let ids = Ids::default();
         (
@@ -52,9 +63,9 @@ impl Docket {
         self.ids.0.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// A mutation's fate is unknown, or not on record.
-    pub(crate) fn raise(&self, doubt: Doubt) {
-        if let Err(error) = self.to.try_send(doubt) {
+    /// Something is to be looked into.
+    pub(crate) fn raise(&self, raised: Raised) {
+        if let Err(error) = self.to.try_send(raised) {
             tracing::warn!(%error, "a fate is not looked into any further");
         }
     }

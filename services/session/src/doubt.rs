@@ -16,6 +16,7 @@
 //! that it is no harm where it comes too early, as it may where the phone's
 //! clock stood still for a while, or a wall clock was set.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fleetgate_runner::{CommandKind, Effect, Fate, SendError};
@@ -47,6 +48,8 @@ pub(crate) struct Doubt {
     pub(crate) declined: bool,
     /// How many ids the runner had been sent by this session before.
     pub(crate) ids_before: u64,
+    /// Its fate is on record, as unknown.
+    pub(crate) has_fate: bool,
     /// What has been found out and is not on record yet.
     pub(crate) found: Option<Box<Resolution>>,
 }
@@ -88,15 +91,21 @@ impl From<Instant> for Moment {
 #[error("the gateway ended before the command's fate was on record")]
 struct LeftOpen;
 
+/// The gateway that had sent it put its fate on record as unknown.
+#[derive(Debug, thiserror::Error)]
+#[error("an earlier gateway did not learn the command's fate")]
+struct LeftUnknown;
+
 impl From<Unsettled> for Doubt {
     fn from(unsettled: Unsettled) -> Self {
         let Unsettled {
             command_id,
             kind,
             sent_at,
-            has_fate: _,
+            receipt,
         } = unsettled;
-        let receipt = Receipt {
+        let has_fate = receipt.is_some();
+        let receipt = receipt.unwrap_or(Receipt {
             command_id,
             kind,
             fate: Fate::Unknown,
@@ -107,8 +116,12 @@ impl From<Unsettled> for Doubt {
             recovered: false,
             queue_wait: Duration::ZERO,
             device_time: Duration::ZERO,
-        };
-        let cause = SendError::Broken(std::sync::Arc::new(LeftOpen));
+        });
+        let cause = SendError::Broken(if has_fate {
+            Arc::new(LeftUnknown)
+        } else {
+            Arc::new(LeftOpen)
+        });
         Self {
             receipt,
             failure: Failure::Unknown {
@@ -119,6 +132,7 @@ impl From<Unsettled> for Doubt {
             // Nobody knows how often it was tried.
             declined: true,
             ids_before: 0,
+            has_fate,
             found: None,
         }
     }

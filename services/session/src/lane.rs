@@ -18,8 +18,9 @@
 //!     a command that has not ended waits for that one
 //! ```
 //!
-//! Until it is known what became of an earlier session's mutations, only reads
-//! are started.
+//! While the runner may still be executing a mutation that nobody has an answer
+//! to, of this session or an earlier one, only reads are started
+//! ([`hold`](crate::hold)).
 //!
 //! Execution belongs to this task, not to callers: one that goes away or whose
 //! deadline passes stops waiting, and its mutation goes on to a fate on record.
@@ -33,7 +34,6 @@
 //! become a flood of writes.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 
 use fleetgate_runner::{CommandId, Effect, Fate, Point};
 use futures_util::FutureExt;
@@ -96,6 +96,8 @@ pub(crate) struct Closing {
     pub(crate) closing: CancellationToken,
     /// Nothing goes on any more.
     pub(crate) abandon: CancellationToken,
+    /// The lane has ended.
+    pub(crate) gone: CancellationToken,
 }
 
 /// The state that the lane's task owns.
@@ -147,16 +149,25 @@ where
 
     /// Serves callers until the lane is closed and empty.
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Submission>) {
-        let Closing { closing, abandon } = self.closing.clone();
+        let Closing {
+            closing, abandon, ..
+        } = self.closing.clone();
         let mut running = OptionFuture::from(None);
-        let mut gate = Gate::Reads;
         let gauge = self.gauge.clone();
-        let mut reconciled = pin!(gauge.until_reconciled());
+        // Whoever works beside the lane ends with it.
+        let _gone = self.closing.gone.clone().drop_guard();
         // No callers are let in; no submission is on its way; what is left is
         // not waited for.
         let (mut closed, mut drained, mut abandoned) = (false, false, false);
         loop {
             self.expire();
+            let is_shut = gauge.is_shut();
+            // In this order: an abandonment opens the gate as well.
+            let gate = if is_shut || abandon.is_cancelled() {
+                Gate::Reads
+            } else {
+                Gate::Open
+            };
             if let Some(turn) = self.queue.start(Instant::now(), gate, ReplyTo::is_closed) {
                 running = OptionFuture::from(Some(self.execute(turn)));
             }
@@ -181,8 +192,7 @@ where
                     self.abandon();
                 }
                 () = closing.cancelled(), if !closed => closed = true,
-                // After the abandonment, which ends the reconciliation as well.
-                () = &mut reconciled, if gate == Gate::Reads => gate = Gate::Open,
+                () = gauge.until_shut_is(!is_shut) => {}
                 () = until(self.queue.next_deadline()) => {}
                 Some(ended) = self.beside.join_next() => report(ended),
                 Some(ended) = self.notes.join_next() => report(ended),

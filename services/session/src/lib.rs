@@ -22,7 +22,7 @@
 //! ```text
 //!   Aftermath   owns what follows                                 aftermath
 //!   Resolver    an unknown fate is looked into, long after        resolver, doubt, docket
-//!   reconcile   what an earlier session left, before mutations    reconcile
+//!   reconcile   what may be under way, before other mutations     reconcile, hold
 //!   vigil       a runner that executes nothing is watched         vigil, condition
 //! ```
 //!
@@ -44,6 +44,7 @@ mod dispatch;
 mod docket;
 mod doubt;
 mod failure;
+mod hold;
 mod inquiry;
 mod job;
 mod lane;

@@ -16,7 +16,8 @@
 //! - on record: the fate is put on record, for as long as patience lasts. If it
 //!   cannot be, the caller gets [`Failure::Record`] and a receipt with the true
 //!   fate, which the resolver goes on offering to the ledger. It also looks into
-//!   every fate that is unknown.
+//!   every fate that is unknown, and such a mutation keeps the lane shut while the
+//!   runner may still be executing it ([`hold`](crate::hold)).
 //! - refused as a duplicate: nothing was sent, and the entry that is there is
 //!   not touched.
 //! - refused otherwise: nothing was sent. It may have been committed though its
@@ -29,16 +30,17 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use fleetgate_runner::{Clearance, Fate, Refused};
+use fleetgate_runner::{Budgets, Clearance, Fate, JournalState, Refused};
 use futures_util::future::{self, BoxFuture, FutureExt, TryFutureExt};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::condition::{Gauge, Sign};
 use crate::dispatch::{Answer, Dispatch, Unanswered};
-use crate::docket::Docket;
+use crate::docket::{Docket, Raised};
 use crate::doubt::Doubt;
 use crate::failure::{Failed, Failure};
+use crate::hold::Held;
 use crate::job::{Receipt, Success};
 use crate::record::{Record, RecordError, RecordErrorKind, Resolution};
 use crate::recorder::{Ended, Recorder};
@@ -60,6 +62,8 @@ pub(crate) struct Desk<R> {
     pub(crate) gauge: Gauge,
     /// What remains to be found out.
     pub(crate) docket: Docket,
+    /// How long what was sent may go on.
+    pub(crate) budgets: Budgets,
 }
 
 impl<R> OnRecordLayer<R> {
@@ -124,6 +128,7 @@ where
         recorder,
         gauge,
         docket,
+        budgets,
     } = desk;
     let (begin, ids_before) = (Instant::now(), docket.count_id());
     let intent = recorder.clone().intend(turn.clone()).boxed().shared();
@@ -136,7 +141,18 @@ where
     let ended = Ended::of(turn.command, turn.caller.as_deref(), &outcome);
     let Err(error) = intent else {
         let concluded = recorder.clone().conclude(ended).await;
-        let doubt = |Failed { receipt, failure }, found| Doubt {
+        let raise = |doubt: Doubt| {
+            let sent = turn.tally.began().filter(|_| may_go_on(&doubt));
+            let window = budgets.budget(doubt.kind().class()).window;
+            let closes = sent.map(|sent| sent + window);
+            let raised = match closes.filter(|closes| *closes > Instant::now()) {
+                Some(closes) => Raised::Held(Held::sent(doubt, closes, &gauge)),
+                None => Raised::Over(doubt),
+            };
+            docket.raise(raised);
+        };
+        let doubt = |Failed { receipt, failure }, found: Option<Box<Resolution>>| Doubt {
+            has_fate: found.is_none(),
             receipt,
             failure,
             sent: begin.into(),
@@ -146,7 +162,7 @@ where
         };
         return match (concluded, outcome) {
             (Ok(()), Err(failed)) if failed.receipt.fate == Fate::Unknown => {
-                docket.raise(doubt(failed.clone(), None));
+                raise(doubt(failed.clone(), None));
                 Err(failed)
             }
             (Ok(()), outcome) => outcome,
@@ -160,7 +176,7 @@ where
                 };
                 if !is_refused {
                     let known = outcome.err().unwrap_or_else(|| told.clone());
-                    docket.raise(doubt(known, Some(Box::new(found))));
+                    raise(doubt(known, Some(Box::new(found))));
                 }
                 Err(told)
             }
@@ -177,6 +193,20 @@ where
         receipt: into_receipt(outcome),
         failure,
     })
+}
+
+/// True if the runner may still be executing it: its fate is unknown, and the
+/// journal was not heard to say that the runner does not have it. (`failed` is
+/// unknown only as the verdict on an earlier attempt.)
+fn may_go_on(doubt: &Doubt) -> bool {
+    let is_unheard_of = matches!(
+        &doubt.failure,
+        Failure::Unknown {
+            journal: Some(JournalState::NotAccepted | JournalState::Failed),
+            ..
+        }
+    );
+    doubt.receipt.fate == Fate::Unknown && !is_unheard_of
 }
 
 /// The entry for a fate that is not on record, to be offered again.

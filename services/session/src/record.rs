@@ -76,9 +76,9 @@ pub struct Conclusion {
 pub struct Resolution {
     /// On which device.
     pub device: Udid,
-    /// What became of it. Of a mutation that another session sent, all that is
-    /// known beyond fate and effect is what the runner's journal holds: one
-    /// attempt, and no times.
+    /// What became of it. Of a mutation that another session sent, attempts and
+    /// times are those on record; if there was no word on its end, all that is
+    /// known is what the runner's journal holds: one attempt, and no times.
     pub receipt: Receipt,
     /// Why it failed, as a code.
     pub reason: Option<String>,
@@ -96,7 +96,7 @@ pub struct Resolution {
 }
 
 /// A mutation that an earlier session left without a known fate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Unsettled {
     /// What it is known by.
     pub command_id: CommandId,
@@ -105,9 +105,10 @@ pub struct Unsettled {
     /// When its intent was put on record: the earliest that it can have been
     /// sent.
     pub sent_at: SystemTime,
-    /// True if its fate is on record as unknown; false if there is none. Those
-    /// without one keep the lane shut for other mutations until they have one.
-    pub has_fate: bool,
+    /// What is on record of its end: a fate that is unknown, and the facts,
+    /// which stay as they are. `None` if its intent is all there is; such a one
+    /// keeps the lane shut for other mutations until it has a fate.
+    pub receipt: Option<Receipt>,
 }
 
 /// What was asked, as far as it is known.

@@ -26,7 +26,9 @@
 //! since whatever lost the reply may take a while to pass. A runner that has
 //! restarted meanwhile answers `notAccepted`, which ends the questions at once;
 //! one that is over, so that the phone refuses connections to its port, took
-//! its journal with it, and does not hold the lane for the rest of the window.
+//! its journal with it, and does not keep the caller for the rest of the window.
+//! It may only seem so, as while a phone is plugged in again: the lane stays
+//! shut for other mutations ([`hold`](crate::hold)).
 //! What an entry proves is [`Testimony`]'s business; `Unknown` keeps the failure
 //! that lost the reply as its cause, and the resolver looks into it further.
 

@@ -33,8 +33,9 @@ use tokio::time::Instant;
 use tower::Service;
 
 use crate::dispatch::Dispatch;
-use crate::docket::Ids;
+use crate::docket::{Ids, Raised};
 use crate::doubt::{Doubt, Evidence, Finding, JOURNAL_ENTRIES, Schedule};
+use crate::hold::Held;
 use crate::inquiry::Inquiry;
 use crate::record::{Record, RecordError, RecordErrorKind, Resolution};
 use crate::recorder::Recorder;
@@ -83,15 +84,16 @@ where
         }
     }
 
-    /// Works until the lane is gone. May be dropped at any time: what it does
-    /// is a question or an entry that a later session repeats.
-    pub(crate) async fn run(mut self, mut doubts: mpsc::Receiver<Doubt>) {
+    /// Works until a mutation keeps the lane shut, which is returned, or the
+    /// lane is gone. May be dropped at any time: what it does is a question or an
+    /// entry that a later session repeats.
+    pub(crate) async fn run(&mut self, doubts: &mut mpsc::Receiver<Raised>) -> Option<Held> {
         loop {
             tokio::select! {
                 biased;
-                raised = doubts.recv() => match raised {
-                    Some(doubt) => self.take(doubt).await,
-                    None => return,
+                raised = doubts.recv() => match raised? {
+                    Raised::Held(held) => return Some(held),
+                    Raised::Over(doubt) => self.take(doubt).await,
                 },
                 () = until(self.next_due()) => self.look().await,
             }
@@ -186,8 +188,11 @@ where
     }
 
     /// Makes what is known into an entry for the record: an unknown fate, into
-    /// which is looked further.
+    /// which is looked further. Nothing where the record says that already.
     pub(crate) fn leave_unknown(&self, doubt: &mut Doubt, why: &str) {
+        if doubt.has_fate || doubt.found.is_some() {
+            return;
+        }
         let (outcome, for_good) = (Err(doubt.unresolved()), false);
         doubt.found = Some(Box::new(self.recorder.resolution(&outcome, why, for_good)));
     }
@@ -209,6 +214,7 @@ where
             Ok(()) => {
                 tracing::info!(fleetgate.command.id = %id, fate, for_good, why = found.why, "resolved");
                 doubt.found = None;
+                doubt.has_fate = true;
                 for_good
             }
             Err(error) => match error.kind {

@@ -94,7 +94,8 @@ impl Session {
     ///
     /// `unsettled` are the mutations that earlier sessions of the device left
     /// without a known fate, oldest first. No mutation is sent before those
-    /// without any have one, for as long as the configured patience lasts.
+    /// without any have one, for as long as the configured patience lasts, nor
+    /// while the runner says that it is executing one whose window is open.
     pub fn spawn<X, R>(
         device: Udid,
         exchange: X,
@@ -114,8 +115,8 @@ impl Session {
         let lane_span = tracing::info_span!(parent: None, "lane", device.id = %device);
         let aftermath_span = tracing::info_span!(parent: None, "aftermath", device.id = %device);
         let budgets = config.budgets;
-        let legacy = Legacy::from(unsettled);
-        let gauge = Gauge::new(budgets, !legacy.is_clear());
+        let gauge = Gauge::new(budgets);
+        let legacy = Legacy::new(unsettled, budgets, config.reconcile_patience, &gauge);
         let (docket, doubts, ids) = Docket::new();
         let recorder = Recorder::new(recorder, device, config.record_patience);
         // One read or one send, whoever it is for.
@@ -131,6 +132,7 @@ impl Session {
                 recorder: recorder.clone(),
                 gauge: gauge.clone(),
                 docket,
+                budgets,
             }))
             .layer(ContainLayer::new(closing.abandon.clone()))
             .layer(RetryLayer::new(BusyRetry::new(
@@ -147,7 +149,6 @@ impl Session {
             inquiry,
             gauge: gauge.clone(),
             budgets,
-            patience: config.reconcile_patience,
             closing: closing.clone(),
         };
         let lane = Lane::new(

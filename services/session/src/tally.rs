@@ -9,6 +9,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fleetgate_runner::{Effect, Fate, Sent};
+use tokio::time::Instant;
 
 /// The attempts at one command; clones share the count.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,8 @@ pub(crate) struct Tally(Arc<Mutex<Attempts>>);
 #[derive(Debug, Default)]
 struct Attempts {
     count: u32,
+    /// When the latest one began.
+    began: Option<Instant>,
     /// The latest attempt, until the runner declines it.
     open: Option<Sent>,
     /// An attempt before the latest was sent and had no answer.
@@ -37,6 +40,7 @@ impl Tally {
         let mut attempts = self.lock();
         let sent = Sent::default();
         attempts.count = attempts.count.saturating_add(1);
+        attempts.began = Some(Instant::now());
         if attempts
             .open
             .replace(sent.clone())
@@ -63,6 +67,11 @@ impl Tally {
     /// How many attempts there were.
     pub(crate) fn count(&self) -> u32 {
         self.lock().count
+    }
+
+    /// When the latest attempt began, which is before its first byte.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        self.lock().began
     }
 
     /// What is proved if no attempt gets any answer from now on.

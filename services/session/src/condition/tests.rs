@@ -3,10 +3,11 @@
 use fleetgate_runner::{Effect, Fate};
 
 use super::*;
+use crate::hold::Hold;
 use crate::testing::{codes_but_busy, screenshot, turn, verdict};
 
 fn gauge() -> Gauge {
-    Gauge::new(Budgets::default(), false)
+    Gauge::new(Budgets::default())
 }
 
 fn busy() -> Failure {
@@ -105,12 +106,14 @@ fn only_what_did_not_run_is_explained_by_a_drain() {
 
 #[test]
 fn a_stuck_runner_outranks_a_reconciliation() {
-    let gauge = Gauge::new(Budgets::default(), true);
+    let gauge = Gauge::new(Budgets::default());
+    let (one, other) = (Hold::on(&gauge), Hold::on(&gauge));
+    drop(other);
     assert_eq!(gauge.condition(), Condition::Reconciling);
     gauge.hear(Some(Sign::Wedged));
     assert_eq!(gauge.condition(), Condition::Wedged);
     gauge.hear(Some(Sign::Executed));
     assert_eq!(gauge.condition(), Condition::Reconciling);
-    gauge.reconciled();
+    drop(one);
     assert_eq!(gauge.condition(), Condition::Ready);
 }

@@ -18,7 +18,7 @@ fn doubt(sent: Instant) -> Doubt {
         command_id: id("c-1"),
         kind: CommandKind::Tap,
         sent_at: SystemTime::now(),
-        has_fate: true,
+        receipt: None,
     };
     Doubt {
         sent: sent.into(),

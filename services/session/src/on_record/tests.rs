@@ -22,7 +22,8 @@ fn on_record(
     let (docket, _doubts, _ids) = Docket::new();
     let desk = Desk {
         recorder: Recorder::new(ledger.clone(), device(), PATIENCE),
-        gauge: Gauge::new(Budgets::default(), false),
+        gauge: Gauge::new(Budgets::default()),
+        budgets: Budgets::default(),
         docket,
     };
     (OnRecordLayer::new(desk).layer(inner), below)

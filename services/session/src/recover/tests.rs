@@ -185,7 +185,7 @@ async fn silence_is_an_unknown_fate_when_the_window_closes_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runner_that_is_over_does_not_hold_the_lane_for_the_whole_window() {
+async fn a_runner_that_is_over_does_not_keep_its_caller_for_the_whole_window() {
     let begin = Instant::now();
     let (inner, mut below) = mocked();
     let recover = RecoverLostLayer::new(Budgets::default()).layer(inner);

@@ -44,7 +44,7 @@ fn doubt(n: usize) -> Doubt {
         command_id: id(&format!("c-{n}")),
         kind: CommandKind::Tap,
         sent_at: SystemTime::now(),
-        has_fate: true,
+        receipt: None,
     })
 }
 
@@ -89,16 +89,16 @@ async fn an_entry_that_the_ledger_never_takes_is_not_offered_for_ever() {
     let mut known = doubt(0);
     resolver.find(&mut known, Finding::Settled(Answer::ResultLost));
     resolver.take(known).await;
-    let (_docket, doubts, _) = crate::docket::Docket::new();
-    let mut work = std::pin::pin!(resolver.run(doubts));
+    let (_docket, mut doubts, _) = crate::docket::Docket::new();
+    let mut work = std::pin::pin!(resolver.run(&mut doubts));
     tokio::select! {
-        () = &mut work => panic!("it goes on"),
+        _ = &mut work => panic!("it goes on"),
         () = tokio::time::sleep(Duration::from_hours(49)) => {}
         _ = phone.next_request() => panic!("there is nothing to ask"),
     }
     ledger.refuse(0, 0);
     tokio::select! {
-        () = &mut work => panic!("it goes on"),
+        _ = &mut work => panic!("it goes on"),
         () = tokio::time::sleep(Duration::from_hours(1)) => {}
     }
     assert!(ledger.lines().is_empty());
@@ -111,12 +111,12 @@ async fn questions_come_one_at_a_time_with_a_pause_between_two_mutations() {
     for n in 0..5 {
         resolver.take(doubt(n)).await;
     }
-    let (_docket, doubts, _) = crate::docket::Docket::new();
-    let mut work = std::pin::pin!(resolver.run(doubts));
+    let (_docket, mut doubts, _) = crate::docket::Docket::new();
+    let mut work = std::pin::pin!(resolver.run(&mut doubts));
     let mut last = None;
     for _ in 0..20 {
         let (question, reply) = tokio::select! {
-            () = &mut work => panic!("it goes on"),
+            _ = &mut work => panic!("it goes on"),
             next = phone.next_request() => next.unwrap(),
         };
         let now = Instant::now();
@@ -137,15 +137,15 @@ async fn a_mutation_that_somebody_else_has_settled_is_let_go() {
     ledger.refuse_as_settled(1);
     let (mut resolver, mut phone) = resolver(&ledger);
     resolver.take(doubt(1)).await;
-    let (_docket, doubts, _) = crate::docket::Docket::new();
-    let mut work = std::pin::pin!(resolver.run(doubts));
+    let (_docket, mut doubts, _) = crate::docket::Docket::new();
+    let mut work = std::pin::pin!(resolver.run(&mut doubts));
     let (_, reply) = tokio::select! {
-        () = &mut work => panic!("it goes on"),
+        _ = &mut work => panic!("it goes on"),
         next = phone.next_request() => next.unwrap(),
     };
     reply.send_response(journal(entry("c-1", JournalState::Completed)));
     let more = tokio::select! {
-        () = &mut work => panic!("it goes on"),
+        _ = &mut work => panic!("it goes on"),
         more = tokio::time::timeout(Duration::from_hours(1), phone.next_request()) => more,
     };
     assert!(more.is_err(), "asked again");

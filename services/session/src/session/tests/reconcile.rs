@@ -4,15 +4,28 @@ use std::time::SystemTime;
 
 use super::*;
 use crate::condition::Condition;
+use crate::job::Receipt;
 use crate::testing::{broken, screenshot, status, tap};
 
 /// A tap whose intent was put on record this long ago.
 fn left(name: &str, ago: Duration, has_fate: bool) -> Unsettled {
+    let receipt = Receipt {
+        command_id: id(name),
+        kind: CommandKind::Tap,
+        fate: Fate::Unknown,
+        effect: Effect::Unknown,
+        reactivated: true,
+        warning: None,
+        attempts: 2,
+        recovered: false,
+        queue_wait: Duration::from_millis(7),
+        device_time: Duration::from_secs(3),
+    };
     Unsettled {
         command_id: id(name),
         kind: CommandKind::Tap,
         sent_at: SystemTime::now() - ago,
-        has_fate,
+        receipt: has_fate.then_some(receipt),
     }
 }
 
@@ -133,8 +146,8 @@ async fn an_intent_from_before_the_runners_start_is_unknown_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fate_that_is_on_record_as_unknown_keeps_nobody_waiting() {
-    let mut rig = after(vec![left("old", A_MINUTE, true)]);
+async fn a_fate_that_is_on_record_as_unknown_keeps_nobody_waiting_once_its_window_has_passed() {
+    let mut rig = after(vec![left("old", 2 * A_MINUTE, true)]);
     assert_eq!(rig.session.load().condition, Condition::Ready);
     let (_, question) = rig.sent_kind(CommandKind::CommandStatus).await;
     let call = rig.call(job("c-1", tap()));
@@ -146,6 +159,77 @@ async fn a_fate_that_is_on_record_as_unknown_keeps_nobody_waiting() {
         rig.ledger.lines().last().unwrap(),
         "resolved old CompletedResultLost for good"
     );
+}
+
+/// Until when a tap waits that comes at the start, while the runner says this of
+/// `old`, and then nothing more.
+async fn waits(old: Unsettled, words: Vec<JournalState>) -> (Duration, Rig) {
+    let mut rig = after(vec![old]);
+    let begin = tokio::time::Instant::now();
+    let call = rig.call(job("c-1", tap()));
+    assert_eq!(rig.session.load().condition, Condition::Reconciling);
+    let mut words = words.into_iter();
+    loop {
+        let (exchange, reply) = sent(&mut rig.phone).await;
+        if exchange.request.command.is_mutation() {
+            reply.send_response(done());
+            assert!(call.await.is_ok());
+            return (begin.elapsed(), rig);
+        }
+        match words.next() {
+            Some(state) => reply.send_response(journal(entry("old", state))),
+            None => reply.send_error(broken()),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_under_way_is_waited_for_until_its_window_has_passed() {
+    let ago = Duration::from_secs(30);
+    for has_fate in [false, true] {
+        let old = left("old", ago, has_fate);
+        let (waited, rig) = waits(old, vec![JournalState::Started]).await;
+        // Wall clocks are not paused.
+        let window = Duration::from_secs(90);
+        assert!(
+            waited > window - ago - A_MOMENT && waited <= window - ago,
+            "{waited:?}"
+        );
+        let resolved = rig
+            .ledger
+            .lines()
+            .contains(&"resolved old Unknown so far".to_owned());
+        assert_eq!(resolved, !has_fate, "an unknown fate is told once");
+    }
+}
+
+const A_MOMENT: Duration = Duration::from_secs(2);
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_fate_in_its_window_keeps_mutations_waiting_for_a_silent_phone_for_a_bounded_time()
+ {
+    let patience = SessionConfig::default().reconcile_patience;
+    let (waited, rig) = waits(left("old", A_MINUTE, true), Vec::new()).await;
+    assert_eq!(waited.as_secs(), patience.as_secs());
+    assert_eq!(rig.ledger.lines()[0], "intent c-1", "nothing more is known");
+
+    let almost_over = left("old", Duration::from_secs(85), true);
+    let (waited, _) = waits(almost_over, Vec::new()).await;
+    assert!(waited <= Duration::from_secs(5), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_word_keeps_what_is_on_record_of_attempts_and_times() {
+    let mut rig = after(vec![left("old", A_MINUTE, true)]);
+    rig.tell("old", JournalState::NotAccepted).await;
+    rig.tell_uptime(Duration::from_secs(30)).await;
+    rig.settle().await;
+    assert_eq!(rig.ledger.lines(), ["resolved old Unknown for good"]);
+    let resolution = rig.ledger.resolution();
+    let known = left("old", A_MINUTE, true).receipt;
+    assert_eq!(Some(resolution.receipt), known);
+    let message = resolution.message.expect("a message");
+    assert!(message.contains("did not learn"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
