@@ -8,10 +8,14 @@
 //!
 //! - the runner's journal says that the command has ended, or does not know it,
 //!   as after a restart;
-//! - the command's window, measured from its last send, has passed: a runner
-//!   gives up on a command within its budget, which is shorter;
+//! - the command's window, measured from the first byte of its last send, has
+//!   passed: a runner gives up on a command within its budget, which is shorter;
 //! - of what an earlier session left, the configured patience with a runner that
 //!   does not answer, if that has never said that the command is under way.
+//!
+//! When an earlier session last sent a command is not on record: not before the
+//! intent, not after the time that it took, and not after this session's start.
+//! The latest possible moment is what counts.
 //!
 //! Invariant: a hold that is dropped, by whatever accident, holds nothing.
 
@@ -64,7 +68,7 @@ impl Held {
     }
 
     /// One that an earlier session left, if it keeps the lane shut: while its
-    /// window is open, and as long as it has no fate on record.
+    /// window may be open, and as long as it has no fate on record.
     pub(crate) fn left(
         doubt: Doubt,
         window: Duration,
@@ -72,7 +76,13 @@ impl Held {
         gauge: &Gauge,
     ) -> Result<Self, Doubt> {
         let now = Instant::now();
-        let window_closes = now + window.saturating_sub(doubt.sent.until(now));
+        let sent_within = if doubt.has_fate {
+            doubt.receipt.device_time
+        } else {
+            Duration::MAX
+        };
+        let since_the_send = doubt.sent.until(now).saturating_sub(sent_within);
+        let window_closes = now + window.saturating_sub(since_the_send);
         let until = if !doubt.has_fate {
             now + patience
         } else if window_closes > now {

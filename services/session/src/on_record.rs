@@ -142,7 +142,7 @@ where
     let Err(error) = intent else {
         let concluded = recorder.clone().conclude(ended).await;
         let raise = |doubt: Doubt| {
-            let sent = turn.tally.began().filter(|_| may_go_on(&doubt));
+            let sent = turn.tally.sent_at().filter(|_| may_go_on(&doubt));
             let window = budgets.budget(doubt.kind().class()).window;
             let closes = sent.map(|sent| sent + window);
             let raised = match closes.filter(|closes| *closes > Instant::now()) {

@@ -18,8 +18,8 @@ pub(crate) struct Tally(Arc<Mutex<Attempts>>);
 #[derive(Debug, Default)]
 struct Attempts {
     count: u32,
-    /// When the latest one began.
-    began: Option<Instant>,
+    /// When the first byte of the latest that was sent was written, or later.
+    sent: Option<Instant>,
     /// The latest attempt, until the runner declines it.
     open: Option<Sent>,
     /// An attempt before the latest was sent and had no answer.
@@ -40,7 +40,6 @@ impl Tally {
         let mut attempts = self.lock();
         let sent = Sent::default();
         attempts.count = attempts.count.saturating_add(1);
-        attempts.began = Some(Instant::now());
         if attempts
             .open
             .replace(sent.clone())
@@ -69,9 +68,15 @@ impl Tally {
         self.lock().count
     }
 
-    /// When the latest attempt began, which is before its first byte.
-    pub(crate) fn began(&self) -> Option<Instant> {
-        self.lock().began
+    /// An attempt was seen to have written its first byte just now.
+    pub(crate) fn see_sent(&self) {
+        self.lock().sent = Some(Instant::now());
+    }
+
+    /// When the latest attempt that was sent was seen to be, which is not before
+    /// its first byte.
+    pub(crate) fn sent_at(&self) -> Option<Instant> {
+        self.lock().sent
     }
 
     /// What is proved if no attempt gets any answer from now on.

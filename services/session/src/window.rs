@@ -5,7 +5,8 @@
 //! ([`fleetgate_runner::budget::TABLE`]), so that a runner's verdict is never
 //! thrown away. When it closes, the exchange is dropped, and what that proves
 //! is read from the attempt's own [`Sent`] mark, which is new for each attempt
-//! and counted in the command's tally.
+//! and counted in the command's tally, as is when it
+//! was set.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -18,6 +19,7 @@ use tower::util::Oneshot;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::dispatch::{Allowance, Dispatch};
+use crate::tally::Tally;
 
 /// Makes [`Window`]s.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +90,8 @@ where
             closing: tokio::time::sleep(window),
             window,
             sent,
+            tally,
+            is_seen: false,
         }
     }
 }
@@ -101,6 +105,9 @@ pin_project! {
         closing: Sleep,
         window: Duration,
         sent: Sent,
+        tally: Tally,
+        // The tally knows that it was sent.
+        is_seen: bool,
     }
 }
 
@@ -112,10 +119,15 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if let Some(exchange) = this.exchange.as_mut().as_pin_mut()
-            && let Poll::Ready(result) = exchange.poll(cx)
-        {
-            return Poll::Ready(result);
+        if let Some(exchange) = this.exchange.as_mut().as_pin_mut() {
+            let polled = exchange.poll(cx);
+            if !*this.is_seen && this.sent.is_marked() {
+                *this.is_seen = true;
+                this.tally.see_sent();
+            }
+            if polled.is_ready() {
+                return polled;
+            }
         }
         ready!(this.closing.poll(cx));
         // Dropped first, read then: what is not marked by now never will be.

@@ -93,6 +93,29 @@ async fn a_window_is_measured_from_the_last_send() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_that_takes_long_is_no_part_of_the_window() {
+    let mut rig = Rig::new();
+    let first = rig.call(job("c-1", tap()));
+    let (exchange, _never) = rig.phone.next_request().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(80)).await;
+    exchange.clearance.cleared().await.unwrap();
+    exchange.sent.mark();
+    let sent = tokio::time::Instant::now();
+    let next = rig.call(job("c-2", tap()));
+    let (_, reply) = loop {
+        let (exchange, reply) = crate::testing::sent(&mut rig.phone).await;
+        if exchange.request.command_id.is_some() {
+            break (exchange, reply);
+        }
+        reply.send_response(journal(entry("c-1", JournalState::Started)));
+    };
+    assert_eq!(sent.elapsed().as_secs(), WINDOW.as_secs());
+    reply.send_response(done());
+    assert_eq!(first.await.unwrap_err().receipt.fate, Fate::Unknown);
+    assert!(next.await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_runner_that_does_not_know_it_any_more_opens_the_lane_at_once() {
     let mut rig = refused_for_a_while().await;
     let next = rig.call(job("c-2", tap()));
