@@ -23,11 +23,15 @@
 use fleetgate_proto::v1::{
     CommandReceipt, CommandRecord, Effect, Fate, FateChange, GetCommandResponse,
 };
-use fleetgate_runner::{Budgets, CommandKind, RunnerCode};
-use fleetgate_simulator::{Arrival, Decline, ObservedEffect, PhoneReport};
+use fleetgate_runner::CommandKind;
+use fleetgate_simulator::Arrival;
 use tonic::Status;
 
 use crate::{Refusal, plain};
+
+pub use on_phone::{OnPhone, overtaking};
+
+mod on_phone;
 
 /// What one caller was told.
 #[derive(Debug, Clone)]
@@ -137,93 +141,6 @@ impl OnRecord {
             .map(|(fate, effect)| Word { fate, effect })
             .collect()
     }
-}
-
-/// What a phone saw and did under one command id.
-#[derive(Debug, Clone, Default)]
-pub struct OnPhone {
-    /// What it did.
-    pub effects: Vec<ObservedEffect>,
-    /// The requests that runners read, questions about it aside.
-    pub arrivals: Vec<Arrival>,
-    /// Those that came too early: see [`overtaking`].
-    pub overtaking: Vec<Arrival>,
-    /// How often it was turned away without having run.
-    pub declines: Vec<Decline>,
-    /// How often the journal was asked about it.
-    pub questions: usize,
-}
-
-impl OnPhone {
-    /// What a report says of a command; [`OnPhone::overtaking`] aside, which
-    /// takes a clock to know.
-    pub fn of(report: &PhoneReport, command_id: &str) -> Self {
-        let is = |id: &Option<fleetgate_runner::CommandId>| {
-            id.as_ref().is_some_and(|id| id.as_str() == command_id)
-        };
-        let (questions, arrivals): (Vec<_>, Vec<_>) = report
-            .arrivals
-            .iter()
-            .filter(|arrival| is(&arrival.command_id))
-            .cloned()
-            .partition(|arrival| arrival.kind == CommandKind::CommandStatus);
-        let effects = report.effects.iter();
-        let declines = report.declines.iter();
-        Self {
-            effects: effects
-                .filter(|effect| is(&effect.command_id))
-                .cloned()
-                .collect(),
-            arrivals,
-            overtaking: Vec::new(),
-            declines: declines
-                .filter(|decline| is(&decline.command_id))
-                .cloned()
-                .collect(),
-            questions: questions.len(),
-        }
-    }
-
-    /// The same on a phone with this clock.
-    pub fn timed(report: &PhoneReport, command_id: &str, budgets: &Budgets) -> Self {
-        let mine = |arrival: &Arrival| {
-            let id = arrival.command_id.as_ref();
-            id.is_some_and(|id| id.as_str() == command_id)
-        };
-        let mut overtaking = overtaking(report, budgets);
-        overtaking.retain(mine);
-        Self {
-            overtaking,
-            ..Self::of(report, command_id)
-        }
-    }
-
-    fn was_busy(&self) -> usize {
-        let busy = |decline: &&Decline| decline.code == RunnerCode::RunnerBusy;
-        self.declines.iter().filter(busy).count()
-    }
-}
-
-/// The requests that came while the runner had a mutation in hand whose window
-/// was open still. A lost read is not asked about, so that it may still run when
-/// the next command comes. A lane may go on when the window has closed, and a
-/// loaded machine may be late with the verdict until then.
-pub fn overtaking(report: &PhoneReport, budgets: &Budgets) -> Vec<Arrival> {
-    let queued = |arrival: &&Arrival| !arrival.kind.bypasses_queue();
-    let arrivals: Vec<_> = report.arrivals.iter().filter(queued).collect();
-    let too_early = |(before, this): (&&Arrival, &&Arrival)| {
-        // Connecting takes a part of the window.
-        let window = budgets.budget(before.kind.class()).window.mul_f64(0.9);
-        let open = this.at.saturating_sub(before.at) < window;
-        let other = before.kind.is_mutation() && this.command_id != before.command_id;
-        let early = this.beside > 0 && other && open;
-        early.then(|| (*this).clone())
-    };
-    arrivals
-        .iter()
-        .zip(arrivals.iter().skip(1))
-        .filter_map(too_early)
-        .collect()
 }
 
 /// One command, when all is over.
@@ -375,20 +292,29 @@ impl Story {
             wrong.push(format!("the ledger has it as {about:?}"));
         }
         let offered = usize::try_from(row.attempts).unwrap_or(usize::MAX);
-        // A later word comes from whoever looked into it, and who need not know
-        // how often it had been offered.
-        if self.on_record.history.len() < 2 && offered < arrivals {
+        let history = &self.on_record.history;
+        // Who finds an intent without a fate cannot know how often it had been
+        // offered.
+        let left_open = history.first().is_some_and(|first| first.why.is_some());
+        if !left_open && offered < arrivals {
             wrong.push(format!(
                 "it was sent {arrivals} times, the ledger counts {offered}"
             ));
         }
-        if let Some(last) = self.on_record.history.last()
+        let told_twice = |pair: &[FateChange]| {
+            let unknown = |change: &FateChange| change.fate() == Fate::Unknown;
+            unknown(&pair[0]) && unknown(&pair[1]) && !pair[1].unknown_for_good
+        };
+        if history.windows(2).any(told_twice) {
+            wrong.push("it was said twice that its fate is unknown".to_owned());
+        }
+        if let Some(last) = history.last()
             && (last.fate(), last.effect()) != (row.fate(), row.effect())
         {
             wrong.push("the row is not what was last said".to_owned());
         }
         let settled = |change: &FateChange| change.fate() != Fate::Unknown;
-        let corrected = self.on_record.history.iter().rev().skip(1);
+        let corrected = history.iter().rev().skip(1);
         if corrected.into_iter().any(settled) {
             wrong.push("a fate was taken back that was known".to_owned());
         }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use fleetgate_proto::v1::CommandReceipt;
+use fleetgate_runner::{Budgets, RunnerCode};
+use fleetgate_simulator::{Decline, ObservedEffect};
 
 use super::*;
 
@@ -160,6 +162,46 @@ async fn a_command_that_comes_beside_another_within_its_window_is_a_violation() 
 
     report.arrivals = vec![first.clone(), second(90)];
     assert_eq!(overtaking(&report, &budgets), []);
+
+    let read = Arrival {
+        command_id: Some("read".parse().unwrap()),
+        kind: CommandKind::Snapshot,
+        ..second(30)
+    };
+    report.arrivals = vec![first.clone(), read.clone(), second(60)];
+    let why = "the one in hand may be the read";
+    assert_eq!(overtaking(&report, &budgets), [], "{why}");
+    let third = Arrival {
+        beside: 2,
+        ..second(60)
+    };
+    report.arrivals = vec![first, read, third.clone()];
+    assert_eq!(overtaking(&report, &budgets), [third]);
+}
+
+#[test]
+fn an_unknown_fate_is_told_once_and_once_more_when_it_is_for_good() {
+    let mut story = tap(Fate::Unknown, Effect::Unknown, 1, 1);
+    let again = change(Fate::Unknown, Effect::Unknown);
+    story.on_record.history.push(again.clone());
+    assert_wrong(&story, "said twice");
+    story.on_record.history[1] = FateChange {
+        unknown_for_good: true,
+        ..again
+    };
+    assert_eq!(story.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn only_who_finds_a_bare_intent_need_not_know_how_often_it_was_offered() {
+    let mut story = tap(Fate::Unknown, Effect::Unknown, 2, 1);
+    story.on_phone.declines = vec![declined(RunnerCode::RunnerBusy)];
+    if let Some(row) = &mut story.on_record.row {
+        row.attempts = 1;
+    }
+    assert_wrong(&story, "the ledger counts 1");
+    story.on_record.history[0].why = Some("found".to_owned());
+    assert_eq!(story.violations(), Vec::<String>::new());
 }
 
 #[test]

@@ -16,7 +16,8 @@ use tokio::time::{Instant, timeout};
 use tonic::{Code, Status};
 
 use crate::TIME_SCALE;
-use crate::rows::{Hand, Row, SLOW, Stage};
+use crate::faults::Stage;
+use crate::rows::{Hand, Row, SLOW};
 
 /// How long a call may take to be seen on the phone before its caller goes on.
 const SOON: Duration = Duration::from_millis(250);

@@ -1,14 +1,15 @@
 //! The rows of the matrix: everything that can go wrong with one command.
 //!
 //! A row is data: the faults that wait on the phone, and what is done by hand
-//! before the command comes or while it runs. [`befalls`] names every fault that
-//! the simulator knows, so that a new one does not compile before it has a row.
+//! before the command comes or while it runs.
 
 use std::time::Duration;
 
 use fleetgate_runner::{CommandKind, RunnerCode};
 use fleetgate_simulator::scenario::DEFAULT_PORT;
 use fleetgate_simulator::{Asked, Fault, Ids, Injection, Odd, Oddity};
+
+use crate::faults::{Stage, befalls};
 
 /// Where a runner comes up that the gateway does not know of.
 const OTHER_PORT: u16 = DEFAULT_PORT + 1;
@@ -93,12 +94,6 @@ impl Row {
         queue
     }
 
-    /// True if the journal forgets a command while it runs.
-    pub(crate) fn forgets_what_runs(&self) -> bool {
-        let evicts = |hand: &Hand| matches!(hand, Hand::Evict);
-        self.meanwhile.len() > 1 && self.meanwhile.iter().any(evicts)
-    }
-
     /// True if usbmuxd gives a phone's old number to another phone.
     pub(crate) fn confuses_phones(&self) -> bool {
         let reuses =
@@ -114,81 +109,6 @@ impl Row {
         self.faults.iter().any(at)
     }
 }
-
-/// As far as the matrix cares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Before the command is known.
-    Connection,
-    /// While it runs.
-    Execution,
-    /// Anywhere else.
-    Elsewhere,
-    /// Never: it is no fault of a mutation.
-    Nowhere,
-}
-
-/// Every fault by its name, and where it strikes.
-pub(crate) fn befalls(injection: &Injection) -> (&'static str, Stage) {
-    match injection {
-        Injection::ConnectResult { .. } => ("connect_result", Stage::Connection),
-        Injection::DropConnection => ("drop_connection", Stage::Connection),
-        Injection::HalfOpen => ("half_open", Stage::Connection),
-        Injection::UsbmuxdRestart { .. } => ("usbmuxd_restart", Stage::Connection),
-        Injection::Replug => ("replug", Stage::Connection),
-        Injection::ReplyLostBeforeExecution => ("reply_lost_before_execution", Stage::Elsewhere),
-        Injection::ReplyLostDuringExecution => ("reply_lost_during_execution", Stage::Elsewhere),
-        Injection::Busy => ("busy", Stage::Elsewhere),
-        Injection::Slow { .. } => ("slow", Stage::Execution),
-        Injection::NeverEnds => ("never_ends", Stage::Execution),
-        Injection::Error { .. } => ("error", Stage::Execution),
-        Injection::EchoText => ("echo_text", Stage::Execution),
-        Injection::ActivationFails => ("activation_fails", Stage::Execution),
-        Injection::RecordedFailure => ("recorded_failure", Stage::Execution),
-        Injection::SuppressedIssue => ("suppressed_issue", Stage::Execution),
-        Injection::LongMessage { .. } => ("long_message", Stage::Execution),
-        Injection::Killed { .. } => ("killed", Stage::Execution),
-        Injection::SnapshotFailed => ("snapshot_failed", Stage::Nowhere),
-        Injection::SnapshotFlaky => ("snapshot_flaky", Stage::Nowhere),
-        Injection::JournalEvicted => ("journal_evicted", Stage::Elsewhere),
-        Injection::ReplyLostAfterExecution => ("reply_lost_after_execution", Stage::Elsewhere),
-        Injection::GarbageReply => ("garbage_reply", Stage::Elsewhere),
-        Injection::NotJson => ("not_json", Stage::Elsewhere),
-        Injection::NotAnEnvelope => ("not_an_envelope", Stage::Elsewhere),
-        Injection::PartialReply => ("partial_reply", Stage::Elsewhere),
-        Injection::TruncatedReply => ("truncated_reply", Stage::Elsewhere),
-        Injection::OversizeReply { .. } => ("oversize_reply", Stage::Elsewhere),
-    }
-}
-
-/// The names of all faults that can befall a mutation.
-pub(crate) const FAULTS: [&str; 25] = [
-    "connect_result",
-    "drop_connection",
-    "half_open",
-    "usbmuxd_restart",
-    "replug",
-    "reply_lost_before_execution",
-    "reply_lost_during_execution",
-    "busy",
-    "slow",
-    "never_ends",
-    "error",
-    "echo_text",
-    "activation_fails",
-    "recorded_failure",
-    "suppressed_issue",
-    "long_message",
-    "killed",
-    "journal_evicted",
-    "reply_lost_after_execution",
-    "garbage_reply",
-    "not_json",
-    "not_an_envelope",
-    "partial_reply",
-    "truncated_reply",
-    "oversize_reply",
-];
 
 /// Long enough to do something meanwhile, and well within every budget.
 pub(crate) const SLOW: Injection = Injection::Slow {
@@ -371,7 +291,6 @@ fn by_hand() -> Vec<Row> {
         ("replugged", vec![Hand::Replug]),
         ("unplugged", vec![Hand::Detach]),
         ("evicted", vec![Hand::Evict]),
-        ("evicted and replugged", vec![Hand::Evict, Hand::Replug]),
         ("the runner killed", vec![Hand::KillRunner]),
         ("the runner restarted", vec![Hand::RestartRunner]),
         ("the runner moved", vec![Hand::MoveRunner]),
