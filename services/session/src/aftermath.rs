@@ -26,9 +26,8 @@ use tower::Service;
 
 use crate::condition::Gauge;
 use crate::dispatch::Dispatch;
-use crate::docket::Raised;
 use crate::doubt::Doubt;
-use crate::hold::Held;
+use crate::hold::{Held, Raised};
 use crate::inquiry::Inquiry;
 use crate::lane::Closing;
 use crate::record::{Record, RecordError, Unsettled};
@@ -57,8 +56,8 @@ impl Legacy {
         for mutation in unsettled {
             let window = budgets.budget(mutation.kind.class()).window;
             match Held::left(Doubt::from(mutation), window, patience, gauge) {
-                Ok(one) => held.push(one),
-                Err(doubt) => over.push(doubt),
+                Raised::Held(one) => held.push(one),
+                Raised::Over(doubt) => over.push(doubt),
             }
         }
         Self { held, over }
@@ -92,7 +91,7 @@ where
             closing,
         } = self;
         let Closing {
-            closing,
+            begun,
             abandon,
             gone,
         } = closing;
@@ -104,7 +103,7 @@ where
             }
             loop {
                 let looking = resolver.run(&mut doubts);
-                let held = match closing.run_until_cancelled(looking).await {
+                let held = match begun.run_until_cancelled(looking).await {
                     Some(held) => held,
                     None => next_held(&mut doubts).await,
                 };

@@ -10,20 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
-use crate::doubt::Doubt;
-use crate::hold::Held;
+use crate::hold::Raised;
 
 /// How many doubts may be on their way.
 const ROOM: usize = 64;
-
-/// A mutation whose fate is unknown, or not on record.
-#[derive(Debug)]
-pub(crate) enum Raised {
-    /// The runner may be executing it.
-    Held(Held),
-    /// It is not.
-    Over(Doubt),
-}
 
 /// Where doubts are raised; clones share it.
 #[derive(Debug, Clone)]

@@ -44,6 +44,15 @@ impl Drop for Hold {
     }
 }
 
+/// A mutation whose fate is unknown, or not on record.
+#[derive(Debug)]
+pub(crate) enum Raised {
+    /// The runner may be executing it.
+    Held(Held),
+    /// It is not.
+    Over(Doubt),
+}
+
 /// A mutation that keeps the lane shut.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -67,14 +76,14 @@ impl Held {
         }
     }
 
-    /// One that an earlier session left, if it keeps the lane shut: while its
-    /// window may be open, and as long as it has no fate on record.
+    /// One that an earlier session left. It keeps the lane shut while its window
+    /// may be open, and as long as it has no fate on record.
     pub(crate) fn left(
         doubt: Doubt,
         window: Duration,
         patience: Duration,
         gauge: &Gauge,
-    ) -> Result<Self, Doubt> {
+    ) -> Raised {
         let now = Instant::now();
         let sent_within = if doubt.has_fate {
             doubt.receipt.device_time
@@ -88,9 +97,9 @@ impl Held {
         } else if window_closes > now {
             window_closes.min(now + patience)
         } else {
-            return Err(doubt);
+            return Raised::Over(doubt);
         };
-        Ok(Self {
+        Raised::Held(Self {
             doubt,
             until,
             window_closes,

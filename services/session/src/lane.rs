@@ -93,7 +93,7 @@ pub struct Load {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Closing {
     /// Nobody is let in any more.
-    pub(crate) closing: CancellationToken,
+    pub(crate) begun: CancellationToken,
     /// Nothing goes on any more.
     pub(crate) abandon: CancellationToken,
     /// The lane has ended.
@@ -149,9 +149,7 @@ where
 
     /// Serves callers until the lane is closed and empty.
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Submission>) {
-        let Closing {
-            closing, abandon, ..
-        } = self.closing.clone();
+        let Closing { begun, abandon, .. } = self.closing.clone();
         let mut running = OptionFuture::from(None);
         let gauge = self.gauge.clone();
         // Whoever works beside the lane ends with it.
@@ -191,7 +189,7 @@ where
                     abandoned = true;
                     self.abandon();
                 }
-                () = closing.cancelled(), if !closed => closed = true,
+                () = begun.cancelled(), if !closed => closed = true,
                 () = gauge.until_shut_is(!is_shut) => {}
                 () = until(self.queue.next_deadline()) => {}
                 Some(ended) = self.beside.join_next() => report(ended),

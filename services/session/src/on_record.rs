@@ -37,10 +37,10 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::condition::{Gauge, Sign};
 use crate::dispatch::{Answer, Dispatch, Unanswered};
-use crate::docket::{Docket, Raised};
+use crate::docket::Docket;
 use crate::doubt::Doubt;
 use crate::failure::{Failed, Failure};
-use crate::hold::Held;
+use crate::hold::{Held, Raised};
 use crate::job::{Receipt, Success};
 use crate::record::{Record, RecordError, RecordErrorKind, Resolution};
 use crate::recorder::{Ended, Recorder};

@@ -33,9 +33,9 @@ use tokio::time::Instant;
 use tower::Service;
 
 use crate::dispatch::Dispatch;
-use crate::docket::{Ids, Raised};
+use crate::docket::Ids;
 use crate::doubt::{Doubt, Evidence, Finding, JOURNAL_ENTRIES, Schedule};
-use crate::hold::Held;
+use crate::hold::{Held, Raised};
 use crate::inquiry::Inquiry;
 use crate::record::{Record, RecordError, RecordErrorKind, Resolution};
 use crate::recorder::Recorder;

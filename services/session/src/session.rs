@@ -237,7 +237,7 @@ impl SessionTask {
     /// `GATEWAY_DRAINING`. Putting that on record may take the configured
     /// patience on top.
     pub async fn shutdown(mut self, grace: Duration) {
-        self.closing.closing.cancel();
+        self.closing.begun.cancel();
         if tokio::time::timeout(grace, self.ended()).await.is_err() {
             self.closing.abandon.cancel();
         }

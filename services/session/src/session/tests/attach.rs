@@ -89,7 +89,7 @@ async fn another_request_with_an_id_in_use_is_refused_with_what_differs() {
 async fn a_closing_session_lets_nobody_in_but_to_what_is_under_way() {
     let mut rig = Rig::new();
     let (first, reply) = rig.occupy("c-1", tap()).await;
-    rig.task.closing.closing.cancel();
+    rig.task.closing.begun.cancel();
     rig.settle().await;
     let again = rig.call(job("c-1", tap()));
     let refused = rig.call(job("c-2", tap())).await.unwrap_err();
