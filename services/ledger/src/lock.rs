@@ -6,7 +6,10 @@
 //! ledger itself: closing any descriptor of a file drops the POSIX locks that
 //! SQLite holds on it in this process.
 //!
-//! The lock goes with its descriptor, so a killed gateway leaves none behind.
+//! The lock goes with its last descriptor, so a killed gateway leaves none
+//! behind. A process that is just being started by another thread has a copy of
+//! the descriptor until it runs its own program: so the lock is given back by
+//! word, and not only by closing ours.
 //! The file stays: removing it would let two gateways lock two files of one
 //! name.
 
@@ -20,7 +23,7 @@ use crate::error::LedgerError;
 /// Held for as long as the file may be written.
 #[derive(Debug)]
 pub(crate) struct WriterLock {
-    _file: File,
+    file: File,
 }
 
 impl WriterLock {
@@ -39,7 +42,7 @@ impl WriterLock {
             .open(&lock)
             .map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(LedgerError::InUse {
                 path: path.to_owned(),
                 lock,
@@ -49,9 +52,35 @@ impl WriterLock {
     }
 }
 
+impl Drop for WriterLock {
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::debug!(%error, "the ledger's lock goes with its descriptor");
+        }
+    }
+}
+
 /// The file that has the name of `path` and a suffix.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_free_once_it_is_given_back_whoever_has_a_copy_of_its_descriptor() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ledger.db");
+        let lock = WriterLock::take(&path).unwrap();
+        let copy = lock.file.try_clone().unwrap();
+        let taken = WriterLock::take(&path).unwrap_err();
+        assert!(matches!(taken, LedgerError::InUse { .. }), "{taken:?}");
+        drop(lock);
+        WriterLock::take(&path).unwrap();
+        drop(copy);
+    }
 }
