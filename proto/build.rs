@@ -10,9 +10,10 @@ use std::{env, fs};
 
 use prost::Message;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "fleetgate/v1/automation.proto",
     "fleetgate/v1/command.proto",
+    "fleetgate/v1/device.proto",
     "fleetgate/v1/fleet.proto",
     "fleetgate/v1/ledger.proto",
 ];

@@ -249,6 +249,7 @@ impl Fleet {
             connected: inventory.connected,
             generation: inventory.generation,
             last_error: inventory.last_error.clone(),
+            ..pb::MuxHost::default()
         }
     }
 
@@ -277,6 +278,7 @@ impl Fleet {
             command_in_flight: load.in_flight.map(Into::into),
             mux_address: entry.seen.then(|| self.address.clone()),
             state_time: Some(timestamp(entry.state_time)),
+            ..pb::Device::default()
         }
     }
 

@@ -54,6 +54,7 @@ impl FleetService for FleetApi {
             start_time: Some(timestamp(self.core.start_time())),
             draining: fleet.is_closed(),
             mux_hosts: vec![fleet.mux_host()],
+            ..pb::GetGatewayResponse::default()
         }))
     }
 
@@ -113,5 +114,57 @@ impl FleetService for FleetApi {
         Ok(Response::new(pb::GetDeviceResponse {
             device: Some(device),
         }))
+    }
+
+    type WatchFleetStream =
+        futures_util::stream::BoxStream<'static, Result<pb::WatchFleetResponse, Status>>;
+
+    async fn watch_fleet(
+        &self,
+        _request: Request<pb::WatchFleetRequest>,
+    ) -> Result<Response<Self::WatchFleetStream>, Status> {
+        Err(status::not_yet())
+    }
+
+    async fn list_device_transitions(
+        &self,
+        _request: Request<pb::ListDeviceTransitionsRequest>,
+    ) -> Result<Response<pb::ListDeviceTransitionsResponse>, Status> {
+        Err(status::not_yet())
+    }
+
+    async fn update_device(
+        &self,
+        _request: Request<pb::UpdateDeviceRequest>,
+    ) -> Result<Response<pb::UpdateDeviceResponse>, Status> {
+        Err(status::not_yet())
+    }
+
+    async fn cordon_device(
+        &self,
+        _request: Request<pb::CordonDeviceRequest>,
+    ) -> Result<Response<pb::CordonDeviceResponse>, Status> {
+        Err(status::not_yet())
+    }
+
+    async fn uncordon_device(
+        &self,
+        _request: Request<pb::UncordonDeviceRequest>,
+    ) -> Result<Response<pb::UncordonDeviceResponse>, Status> {
+        Err(status::not_yet())
+    }
+
+    async fn recycle_runner(
+        &self,
+        _request: Request<pb::RecycleRunnerRequest>,
+    ) -> Result<Response<pb::RecycleRunnerResponse>, Status> {
+        Err(status::not_yet())
+    }
+
+    async fn drain_gateway(
+        &self,
+        _request: Request<pb::DrainGatewayRequest>,
+    ) -> Result<Response<pb::DrainGatewayResponse>, Status> {
+        Err(status::not_yet())
     }
 }

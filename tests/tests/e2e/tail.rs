@@ -84,6 +84,7 @@ fn words(event: &pb::LedgerEvent) -> String {
             format!("resolved {}", resolved.command.as_ref().unwrap().command_id)
         }
         Entry::Operation(operation) => format!("{} {}", operation.who, operation.what),
+        Entry::Transition(transition) => format!("moved {}", transition.device),
     }
 }
 

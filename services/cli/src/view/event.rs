@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::output::clean;
 use crate::view::record::{ChangeView, RecordView, object};
-use crate::when;
+use crate::{when, words};
 
 /// One line of an export.
 #[derive(Debug, Serialize)]
@@ -45,6 +45,14 @@ enum What {
         what: String,
         target: Option<String>,
         detail: Map<String, Value>,
+    },
+    Transition {
+        device: String,
+        from: String,
+        to: String,
+        reason: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
     },
     Gap {
         pruned_through: Option<String>,
@@ -100,6 +108,7 @@ impl EventView {
             | What::Concluded { .. }
             | What::Resolved { .. }
             | What::Operation { .. }
+            | What::Transition { .. }
             | What::Unknown => None,
         }
     }
@@ -124,6 +133,16 @@ impl EventView {
             } => format!(
                 "operation  {what} {} by {who}",
                 target.as_deref().unwrap_or_default()
+            ),
+            What::Transition {
+                device,
+                from,
+                to,
+                reason,
+                detail,
+            } => format!(
+                "device     {device}  {from} -> {to}  {reason}  {}",
+                detail.as_deref().unwrap_or_default()
             ),
             What::Gap { .. } => format!("gap        {}", self.gap().unwrap_or_default()),
             What::Unknown => "an event that this version does not know".to_owned(),
@@ -156,6 +175,13 @@ impl From<Entry> for What {
                 what,
                 target,
                 detail: detail.map(object).unwrap_or_default(),
+            },
+            Entry::Transition(transition) => Self::Transition {
+                device: transition.device,
+                from: words::device_state(transition.from),
+                to: words::device_state(transition.to),
+                reason: transition.reason,
+                detail: transition.detail,
             },
         }
     }
