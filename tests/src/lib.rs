@@ -41,6 +41,7 @@ pub mod fuzz;
 pub mod invariants;
 pub mod lane;
 pub mod mend;
+pub mod mirror;
 pub mod outcome;
 pub mod pair;
 pub mod paused;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::{pause, soon};
 
@@ -38,6 +39,33 @@ impl Process {
             .and_then(|kilobytes| kilobytes.trim().parse().ok())
             .unwrap_or_else(|| panic!("no {line} in {status}"));
         kilobytes * 1024
+    }
+
+    /// The time that it has spent on processors since it began.
+    pub fn processor_time(self) -> Duration {
+        let stat = fs::read_to_string(self.file("stat")).expect("a process that runs");
+        // The second field, in parentheses, may hold anything.
+        let (_, fields) = stat.rsplit_once(") ").expect("a process's fields");
+        let ticks: u64 = fields
+            .split(' ')
+            .skip(11)
+            .take(2)
+            .map(|ticks| ticks.parse::<u64>().expect("ticks"))
+            .sum();
+        // USER_HZ, which is 100 on every Linux.
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// How many descriptors it has open.
+    pub fn descriptors(self) -> usize {
+        let open = fs::read_dir(self.file("fd")).expect("a process that runs");
+        open.count()
+    }
+
+    /// How many threads it has.
+    pub fn threads(self) -> usize {
+        let tasks = fs::read_dir(self.file("task")).expect("a process that runs");
+        tasks.count()
     }
 
     /// The sockets that it has open, on both sides of it. Files are not
