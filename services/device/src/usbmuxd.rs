@@ -321,7 +321,7 @@ fn verdict(error: MuxError, port: u16) -> SendError {
         match result {
             ResultCode::BadDevice => return SendError::NotAttached,
             ResultCode::ConnectionRefused | ResultCode::ConnectionTimedOut => {
-                return SendError::NotListening { port };
+                return SendError::NotListening { port: Some(port) };
             }
             ResultCode::BadCommand | ResultCode::BadVersion => {
                 return SendError::Misunderstood(Arc::new(error));

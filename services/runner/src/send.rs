@@ -107,10 +107,11 @@ pub enum SendError {
     #[error("the device is not attached")]
     NotAttached,
     /// Nobody listens on the runner's port: it is down, or not yet up.
-    #[error("nothing listens on port {port} of the device")]
+    #[error("{}", not_listening(*.port))]
     NotListening {
-        /// The port on the device.
-        port: u16,
+        /// The port on the device. `None`: there is none to try, since no runner
+        /// is known to be up.
+        port: Option<u16>,
     },
     /// usbmuxd could not be reached or did not make the connection.
     #[error("no connection through usbmuxd: {0}")]
@@ -149,6 +150,13 @@ pub enum SendError {
     /// The reply is not an envelope of the protocol.
     #[error(transparent)]
     InvalidReply(#[from] InvalidReply),
+}
+
+fn not_listening(port: Option<u16>) -> String {
+    match port {
+        Some(port) => format!("nothing listens on port {port} of the device"),
+        None => "no runner is up on the device".to_owned(),
+    }
 }
 
 impl SendError {

@@ -251,7 +251,10 @@ fn send_reason(error: &SendError) -> &'static str {
 fn send_hint(error: &SendError) -> Option<&'static str> {
     match error {
         SendError::NotAttached => Some("check the phone's cable, and that the host trusts it"),
-        SendError::NotListening { .. } => Some("the runner is down or not yet up"),
+        SendError::NotListening { port: Some(_) } => Some("the runner is down or not yet up"),
+        SendError::NotListening { port: None } => {
+            Some("the runner is being launched, or none is known of")
+        }
         SendError::Connect(_) => Some("check the host's usbmuxd"),
         SendError::RequestTooLarge { .. } => Some("split the command, for instance a long text"),
         SendError::WindowClosed { .. } => Some("check the phone's cable and the runner"),

@@ -36,7 +36,7 @@ async fn every_result_of_a_connect_means_what_the_protocol_says() {
         assert_eq!(misunderstood, matches!(number, 1 | 6), "{error:?}");
         match number {
             3 | 4 => assert!(
-                matches!(error, SendError::NotListening { port: 8100 }),
+                matches!(error, SendError::NotListening { port: Some(8100) }),
                 "{error:?}"
             ),
             _ => assert!(

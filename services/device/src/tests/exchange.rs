@@ -203,7 +203,7 @@ async fn a_phone_without_a_runner_is_provably_not_sent_to() {
     })
     .await;
     assert!(
-        matches!(outcome, Err(SendError::NotListening { port: PORT })),
+        matches!(outcome, Err(SendError::NotListening { port: Some(PORT) })),
         "{outcome:?}"
     );
     assert!(!exchange.sent.is_marked());

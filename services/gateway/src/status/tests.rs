@@ -207,7 +207,7 @@ fn what_was_not_sent_is_unavailable_and_may_be_sent_again() {
     for (error, reason) in [
         (SendError::NotAttached, "DEVICE_UNATTACHED"),
         (
-            SendError::NotListening { port: 8100 },
+            SendError::NotListening { port: Some(8100) },
             "RUNNER_NOT_LISTENING",
         ),
         (SendError::Connect(cause()), "MUX_UNAVAILABLE"),

@@ -27,7 +27,12 @@ fn each_failure_proves_what_it_can_and_no_more() {
     for (error, disposition, transient) in [
         (SendError::NotAttached, Disposition::NotExecuted, true),
         (
-            SendError::NotListening { port: 1 },
+            SendError::NotListening { port: Some(1) },
+            Disposition::NotExecuted,
+            true,
+        ),
+        (
+            SendError::NotListening { port: None },
             Disposition::NotExecuted,
             true,
         ),

@@ -62,7 +62,7 @@ fn a_mutation_that_may_have_happened_is_never_offered_again() {
 fn what_provably_did_nothing_may_be_asked_for_again_where_that_may_help() {
     let unsent = [
         Failure::NotSent(SendError::NotAttached),
-        Failure::NotSent(SendError::NotListening { port: 1 }),
+        Failure::NotSent(SendError::NotListening { port: Some(1) }),
         Failure::Viewport(Box::new(Failure::Unknown {
             cause: broken(),
             journal: None,

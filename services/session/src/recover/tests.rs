@@ -193,7 +193,7 @@ async fn a_runner_that_is_over_does_not_keep_its_caller_for_the_whole_window() {
         below.next_request().await.unwrap().1.send_error(broken());
         tell(&mut below, Ok(journal(entry("c-1", JournalState::Started)))).await;
         while let Some((_, reply)) = below.next_request().await {
-            reply.send_error(SendError::NotListening { port: 8100 });
+            reply.send_error(SendError::NotListening { port: Some(8100) });
         }
     });
     assert_eq!(unknown(&result), Some(JournalState::Started));
@@ -204,7 +204,7 @@ async fn a_runner_that_is_over_does_not_keep_its_caller_for_the_whole_window() {
 #[tokio::test(start_paused = true)]
 async fn a_runner_that_seems_to_be_over_and_answers_is_believed() {
     let (result, ()) = lose(dispatch(tap()), broken(), async |below| {
-        let refused = || Err(SendError::NotListening { port: 8100 });
+        let refused = || Err(SendError::NotListening { port: Some(8100) });
         let begin = Instant::now();
         // Never without a break for long enough.
         while begin.elapsed() < 3 * GONE {
@@ -357,7 +357,7 @@ async fn any_other_entry_is_a_later_attempts_own() {
 async fn what_was_not_executed_is_not_asked_for() {
     let causes = [
         SendError::NotAttached,
-        SendError::NotListening { port: 1 },
+        SendError::NotListening { port: Some(1) },
         SendError::WindowClosed {
             window: Duration::ZERO,
             sent: false,

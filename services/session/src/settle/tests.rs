@@ -91,7 +91,7 @@ fn every_verdict_is_failed_with_the_effect_that_its_code_proves() {
 fn what_was_not_executed_was_not_sent() {
     let errors = [
         SendError::NotAttached,
-        SendError::NotListening { port: 1 },
+        SendError::NotListening { port: Some(1) },
         SendError::RequestTooLarge { bytes: 2, limit: 1 },
         SendError::WindowClosed {
             window: TIME,

@@ -8,7 +8,7 @@ use crate::testing::{broken, busy, job_within, screenshot, tap};
 const WINDOW: Duration = Duration::from_secs(90);
 
 fn refused() -> SendError {
-    SendError::NotListening { port: 8100 }
+    SendError::NotListening { port: Some(8100) }
 }
 
 /// A session whose tap `c-1` has an unknown fate: its reply was lost, and then
