@@ -22,26 +22,28 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use fleetgate_runner::{Envelope, Exchange, MAX_REQUEST_BYTES, SendError, Udid};
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 use tower::Service;
 use tracing::Instrument;
 
+use crate::hosts::Hosts;
 use crate::pipe::Pipe;
 use crate::post;
-use crate::usbmuxd::Usbmuxd;
 
 /// Exchanges commands with the runner on one phone.
 #[derive(Debug, Clone)]
 pub struct RunnerExchange {
-    usbmuxd: Usbmuxd,
+    hosts: Hosts,
     device: Udid,
-    port: u16,
+    port: watch::Receiver<Option<u16>>,
 }
 
 impl RunnerExchange {
-    /// Exchanges with the runner that listens on `port` of `device`.
-    pub fn new(usbmuxd: Usbmuxd, device: Udid, port: u16) -> Self {
+    /// Exchanges with the runner that listens on that port of `device` which
+    /// `port` holds at the time; while it holds none, no runner is up.
+    pub fn new(hosts: Hosts, device: Udid, port: watch::Receiver<Option<u16>>) -> Self {
         Self {
-            usbmuxd,
+            hosts,
             device,
             port,
         }
@@ -65,11 +67,14 @@ impl RunnerExchange {
         // A connection has no effect on the phone, so it need not wait for the
         // leave; the first byte of the request does.
         let cleared = async { clearance.cleared().await.map_err(SendError::Refused) };
-        let (mut pipe, ()) = tokio::try_join!(self.connect(), cleared)?;
+        let ((mut pipe, mut port), ()) = tokio::try_join!(self.connect(), cleared)?;
         // While the leave was waited for, the number that this pipe was made
-        // with may have come to mean another phone.
-        while !self.usbmuxd.confirm(&self.device, pipe.route()).await {
-            pipe = self.connect().await?;
+        // with may have come to mean another phone, and the runner may have
+        // come up again on another port.
+        while !self.hosts.confirm(&self.device, pipe.route()).await
+            || *self.port.borrow() != Some(port)
+        {
+            (pipe, port) = self.connect().await?;
         }
         sent.mark();
         let reply = post::send(pipe, body).await?;
@@ -81,8 +86,12 @@ impl RunnerExchange {
         Ok(Envelope::decode(kind, &reply.body)?)
     }
 
-    async fn connect(&self) -> Result<Pipe, SendError> {
-        self.usbmuxd.connect(&self.device, self.port).await
+    /// A pipe to the runner, and the port that it was made to.
+    async fn connect(&self) -> Result<(Pipe, u16), SendError> {
+        let port = *self.port.borrow();
+        let port = port.ok_or(SendError::NotListening { port: None })?;
+        let pipe = self.hosts.connect(&self.device, port).await?;
+        Ok((pipe, port))
     }
 }
 

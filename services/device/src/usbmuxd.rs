@@ -148,6 +148,11 @@ impl Usbmuxd {
         (usbmuxd, UsbmuxdTask(tasks))
     }
 
+    /// Where it is, for people.
+    pub(crate) fn address(&self) -> &str {
+        self.shared.dialer.label()
+    }
+
     /// The table of phones, now and from now on.
     pub fn inventory(&self) -> watch::Receiver<Arc<Inventory>> {
         self.shared.inventory.subscribe()

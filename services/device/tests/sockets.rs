@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use fleetgate_device::{Address, Dialer, RunnerExchange, Stream, Usbmuxd, UsbmuxdConfig};
+use fleetgate_device::{Address, Dialer, HostConfig, Hosts, RunnerExchange, Stream, UsbmuxdConfig};
 use fleetgate_runner::{Clearance, Command, DeviceCommand, Exchange, Request, Sent, Udid};
 use fleetgate_usbmux::{
     ConnectionType, Decoder, Event, MuxDeviceId, Phone, Reply, Request as Asked,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
@@ -94,7 +94,11 @@ async fn exchanges_over_sockets_work_and_give_their_descriptors_back_even_when_d
     let baseline = descriptors().unwrap();
 
     for address in [Address::Unix(path), tcp_address] {
-        let (usbmuxd, task) = Usbmuxd::spawn(Dialer::to(address.clone()), UsbmuxdConfig::default());
+        let (hosts, task) = Hosts::spawn(vec![HostConfig {
+            name: "local".into(),
+            dialer: Dialer::to(address.clone()),
+            usbmuxd: UsbmuxdConfig::default(),
+        }]);
         let mut served = JoinSet::new();
         let asked = Arc::new(Notify::new());
         // One listens, and of twenty exchanges every other is answered.
@@ -119,10 +123,10 @@ async fn exchanges_over_sockets_work_and_give_their_descriptors_back_even_when_d
         };
         let exchange = async {
             let device: Udid = ALICE.parse().unwrap();
-            let runner = RunnerExchange::new(usbmuxd.clone(), device.clone(), 8100);
-            let mut inventory = usbmuxd.inventory();
-            inventory
-                .wait_for(|inventory| inventory.route(&device).is_some())
+            let port = watch::Sender::new(Some(8100));
+            let runner = RunnerExchange::new(hosts.clone(), device.clone(), port.subscribe());
+            let mut view = hosts.view();
+            view.wait_for(|view| view.is_reachable(&device))
                 .await
                 .unwrap();
             for number in 1..21 {

@@ -18,7 +18,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use fleetgate_device::{Dialer, Inventory, RunnerExchange, Usbmuxd, UsbmuxdConfig, UsbmuxdTask};
+use fleetgate_device::{
+    Dialer, HostConfig, Hosts, HostsTask, HostsView, RunnerExchange, UsbmuxdConfig,
+};
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
 use fleetgate_session::{Condition, Session, SessionConfig, SessionTask, Unsettled};
@@ -48,7 +50,7 @@ pub(crate) struct FleetConfig {
 /// All phones and their sessions.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    usbmuxd: Usbmuxd,
+    hosts: Hosts,
     address: String,
     settle: Duration,
     roster: Arc<watch::Sender<Roster>>,
@@ -68,7 +70,7 @@ struct Sessions {
 /// The tasks that keep a fleet's roster up to date; they end with this.
 #[derive(Debug)]
 pub(crate) struct FleetTasks {
-    usbmuxd: UsbmuxdTask,
+    hosts: HostsTask,
     watcher: JoinSet<()>,
 }
 
@@ -93,7 +95,11 @@ impl Fleet {
             unsettled,
         } = config;
         let (address, settle) = (dialer.label().to_owned(), mux.settle);
-        let (usbmuxd, usbmuxd_task) = Usbmuxd::spawn(dialer, mux);
+        let (hosts, hosts_task) = Hosts::spawn(vec![HostConfig {
+            name: "local".into(),
+            dialer,
+            usbmuxd: mux,
+        }]);
         let now = SystemTime::now();
         let mut roster = Roster::new(&devices, default_port, now);
         // A phone that does not come back must not keep its commands from a
@@ -103,14 +109,14 @@ impl Fleet {
         }
         let roster = Arc::new(watch::Sender::new(roster));
         let mut watcher = JoinSet::new();
-        let watch = follow(usbmuxd.inventory(), Arc::clone(&roster));
+        let watch = follow(hosts.view(), Arc::clone(&roster));
         watcher.spawn(watch.instrument(info_span!("fleet")));
         let sessions = Mutex::new(Sessions {
             unsettled,
             ..Sessions::default()
         });
         let fleet = Self {
-            usbmuxd,
+            hosts,
             address,
             settle,
             roster,
@@ -121,7 +127,7 @@ impl Fleet {
         (
             fleet,
             FleetTasks {
-                usbmuxd: usbmuxd_task,
+                hosts: hosts_task,
                 watcher,
             },
         )
@@ -134,9 +140,9 @@ impl Fleet {
     pub(crate) async fn resolve(&self, name: &str) -> Option<Udid> {
         let mut roster = self.roster.subscribe();
         let settled = {
-            let inventory = self.usbmuxd.inventory();
-            let inventory = inventory.borrow();
-            inventory.since + self.settle
+            let view = self.hosts.view();
+            let since = view.borrow().hosts[0].since;
+            since + self.settle
         };
         let known = roster.wait_for(|roster| roster.resolve(name).is_some());
         let known = timeout_at(settled, known).await.ok()?.ok()?;
@@ -167,7 +173,11 @@ impl Fleet {
         }
         let port = port.ok_or(NoSession::PortUnknown)?;
         let unsettled = sessions.unsettled.remove(device).unwrap_or_default();
-        let exchange = RunnerExchange::new(self.usbmuxd.clone(), device.clone(), port.get());
+        let exchange = RunnerExchange::new(
+            self.hosts.clone(),
+            device.clone(),
+            watch::channel(Some(port.get())).1,
+        );
         let (session, task) = Session::spawn(
             device.clone(),
             exchange,
@@ -242,13 +252,13 @@ impl Fleet {
 
     /// The usbmuxd behind this fleet.
     pub(crate) fn mux_host(&self) -> pb::MuxHost {
-        let inventory = self.usbmuxd.inventory();
-        let inventory = inventory.borrow();
+        let view = self.hosts.view();
+        let host = view.borrow().hosts[0].clone();
         pb::MuxHost {
             address: self.address.clone(),
-            connected: inventory.connected,
-            generation: inventory.generation,
-            last_error: inventory.last_error.clone(),
+            connected: host.connected,
+            generation: host.generation,
+            last_error: host.last_error,
             ..pb::MuxHost::default()
         }
     }
@@ -298,27 +308,21 @@ impl FleetTasks {
     /// Stops to watch usbmuxd.
     pub(crate) async fn shutdown(mut self) {
         self.watcher.shutdown().await;
-        self.usbmuxd.shutdown().await;
+        self.hosts.shutdown().await;
     }
 }
 
-/// Takes every change of the inventory over into the roster.
-async fn follow(
-    mut inventory: watch::Receiver<Arc<Inventory>>,
-    roster: Arc<watch::Sender<Roster>>,
-) {
+/// Takes every change of the table over into the roster.
+async fn follow(mut view: watch::Receiver<Arc<HostsView>>, roster: Arc<watch::Sender<Roster>>) {
     loop {
         let attached = {
-            let inventory = inventory.borrow_and_update();
-            let by_cable = inventory
-                .devices
-                .keys()
-                .filter(|udid| inventory.route(udid).is_some());
+            let view = view.borrow_and_update();
+            let by_cable = view.devices.keys().filter(|udid| view.is_reachable(udid));
             by_cable.cloned().collect::<HashSet<_>>()
         };
         info!(attached = attached.len(), "phones");
         roster.send_modify(|roster| roster.observe(&attached, SystemTime::now()));
-        if inventory.changed().await.is_err() {
+        if view.changed().await.is_err() {
             break;
         }
     }

@@ -11,7 +11,7 @@ use fleetgate_usbmux::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
 
-use crate::{BoxStream, Dialer, Inventory, Usbmuxd, UsbmuxdConfig, UsbmuxdTask};
+use crate::{BoxStream, Dialer, HostConfig, Hosts, HostsTask, Inventory, Usbmuxd, UsbmuxdConfig};
 
 /// How much either side can write before the other reads.
 const PIPE_SIZE: usize = 64 * 1024;
@@ -226,8 +226,9 @@ impl Peer {
 
 /// A listened-to daemon.
 pub(super) struct Lab {
+    pub(super) hosts: Hosts,
     pub(super) usbmuxd: Usbmuxd,
-    pub(super) task: UsbmuxdTask,
+    pub(super) task: HostsTask,
     pub(super) daemon: Daemon,
     pub(super) listener: Peer,
 }
@@ -236,10 +237,16 @@ impl Lab {
     /// Listens, and waits until all of these are known.
     pub(super) async fn with(events: &[Event]) -> Self {
         let (dialer, mut daemon) = Daemon::new();
-        let (usbmuxd, task) = Usbmuxd::spawn(dialer, UsbmuxdConfig::default());
+        let host = HostConfig {
+            name: "local".into(),
+            dialer,
+            usbmuxd: UsbmuxdConfig::default(),
+        };
+        let (hosts, task) = Hosts::spawn(vec![host]);
         let listener = daemon.listening(events).await;
         let lab = Self {
-            usbmuxd,
+            usbmuxd: hosts.usbmuxd(0),
+            hosts,
             task,
             daemon,
             listener,

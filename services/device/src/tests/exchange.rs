@@ -10,7 +10,7 @@ use fleetgate_runner::{
     Exchange, MAX_REQUEST_BYTES, Refused, Reply, Request, RunnerCode, SendError, Sent, TypedText,
 };
 use tokio::io::AsyncReadExt;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tower::{Service, ServiceExt};
 
@@ -52,13 +52,18 @@ pub(super) fn exchange(command: Command) -> Exchange {
     }
 }
 
+/// A port that stays what it is.
+pub(super) fn fixed(port: u16) -> watch::Receiver<Option<u16>> {
+    watch::channel(Some(port)).1
+}
+
 /// Sends to Alice while the runner's side does what the test says.
 pub(super) async fn sending<T>(
     lab: &mut Lab,
     exchange: &Exchange,
     runner_side: impl AsyncFnOnce(&mut Lab) -> T,
 ) -> (Result<Envelope, SendError>, T) {
-    let runner = RunnerExchange::new(lab.usbmuxd.clone(), udid(ALICE), PORT);
+    let runner = RunnerExchange::new(lab.hosts.clone(), udid(ALICE), fixed(PORT));
     tokio::join!(runner.oneshot(exchange.clone()), runner_side(lab))
 }
 
@@ -159,7 +164,7 @@ async fn a_refused_leave_does_not_wait_for_the_connection() {
         clearance: Clearance::when(refused),
         ..exchange(tap())
     };
-    let runner = RunnerExchange::new(lab.usbmuxd.clone(), udid(ALICE), PORT);
+    let runner = RunnerExchange::new(lab.hosts.clone(), udid(ALICE), fixed(PORT));
     // Nobody answers the Connect.
     let error = runner.oneshot(exchange).await.unwrap_err();
     assert!(matches!(error, SendError::Refused(_)), "{error:?}");
@@ -216,7 +221,7 @@ async fn a_request_over_the_limit_is_refused_before_anything_is_dialled() {
     let frame = exchange(typing("x")).request.encode().len() - 1;
     let fits = MAX_REQUEST_BYTES - crate::post::request_len(0) - frame - "0000000".len() + 1;
     let exchange = exchange(typing(&"x".repeat(fits + 1)));
-    let runner = RunnerExchange::new(lab.usbmuxd.clone(), udid(ALICE), PORT);
+    let runner = RunnerExchange::new(lab.hosts.clone(), udid(ALICE), fixed(PORT));
     let error = runner.oneshot(exchange.clone()).await.unwrap_err();
     assert!(
         matches!(error, SendError::RequestTooLarge { bytes, limit }
@@ -264,7 +269,7 @@ async fn a_reply_that_comes_before_the_request_was_taken_whole_is_used() {
 async fn dropping_an_exchange_hangs_up_at_every_stage() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
     let window = Duration::from_secs(90);
-    let mut runner = RunnerExchange::new(lab.usbmuxd.clone(), udid(ALICE), PORT);
+    let mut runner = RunnerExchange::new(lab.hosts.clone(), udid(ALICE), fixed(PORT));
 
     let exchange = exchange(tap());
     let (outcome, mut peer) = tokio::join!(
