@@ -250,6 +250,7 @@ fn refused(error: LedgerError) -> RecordError {
         | LedgerError::Schema { .. }
         | LedgerError::NotIntended { .. }
         | LedgerError::Unredacted { .. }
+        | LedgerError::AliasTaken { .. }
         | LedgerError::Rejected { .. }
         | LedgerError::Unavailable { .. }
         | LedgerError::Full { .. }
@@ -261,7 +262,8 @@ fn refused(error: LedgerError) -> RecordError {
         | LedgerError::InvalidCursor
         | LedgerError::ForeignCursor
         | LedgerError::CursorGap { .. }
-        | LedgerError::UnreadableRow { .. } => RecordErrorKind::Unavailable,
+        | LedgerError::UnreadableRow { .. }
+        | LedgerError::UnreadableSettings { .. } => RecordErrorKind::Unavailable,
     };
     RecordError {
         kind,

@@ -322,12 +322,14 @@ fn ledger_refusal(error: &LedgerError) -> Refusal {
         | LedgerError::NotIntended { .. }
         | LedgerError::AlreadyConcluded { .. }
         | LedgerError::Unredacted { .. }
+        | LedgerError::AliasTaken { .. }
         | LedgerError::Rejected { .. }
         | LedgerError::Full { .. }
         | LedgerError::Storage { .. }
         | LedgerError::Interrupted
         | LedgerError::CursorGap { .. }
-        | LedgerError::UnreadableRow { .. } => {
+        | LedgerError::UnreadableRow { .. }
+        | LedgerError::UnreadableSettings { .. } => {
             Refusal::new(Code::Internal, "LEDGER_FAILED", message)
         }
     }

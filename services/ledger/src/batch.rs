@@ -11,6 +11,7 @@
 //! Invariant: what [`commit`] reports as written is committed, and nothing else
 //! of the batch is.
 
+mod aliases;
 mod plan;
 pub(crate) mod rows;
 
@@ -20,11 +21,12 @@ use sqlx::{Connection, SqliteConnection, SqliteTransaction};
 use tokio::time::Instant;
 
 use self::plan::{Plan, Revision};
-use self::rows::{CommandJson, FateJson, Links, OperationJson, insert};
+use self::rows::{CommandJson, FateJson, Links, TransitionJson, insert};
 use crate::chain::Marks;
 use crate::entry::Entry;
 use crate::error::LedgerError;
 use crate::event::EventKind;
+use crate::settings::SettingsJson;
 use crate::time::since_epoch;
 
 /// Nothing of a batch was written.
@@ -144,6 +146,8 @@ async fn write(
     let mut commands = Vec::new();
     let mut fates = Vec::new();
     let mut operations = Vec::new();
+    let mut transitions = Vec::new();
+    let mut settings = Vec::new();
     for &(at, plan) in plans {
         let at = since_epoch(at);
         match plan {
@@ -178,18 +182,27 @@ async fn write(
                 fates.push(fate);
             }
             Plan::Operate(operation) => {
-                let operation = OperationJson::of(marks.next_operation(), at, operation)?;
-                links.add(EventKind::Operation, operation.seq, at, |event| {
-                    operation.bind(event);
+                operations.push(links.operation(marks.next_operation(), at, operation)?);
+            }
+            Plan::Move(transition) => {
+                let transition = TransitionJson::of(links.next(), at, transition);
+                links.add(EventKind::Transition, transition.seq, at, |event| {
+                    transition.bind(event);
                 });
-                operations.push(operation);
+                transitions.push(transition);
+            }
+            Plan::Set(device, operation) => {
+                operations.push(links.operation(marks.next_operation(), at, operation)?);
+                settings.push(SettingsJson::of(device)?);
             }
         }
     }
     let hashed = started.elapsed();
     let rows_taken = insert(transaction, &commands).await?
         && insert(transaction, &fates).await?
-        && insert(transaction, &operations).await?;
+        && insert(transaction, &operations).await?
+        && insert(transaction, &transitions).await?
+        && insert(transaction, &settings).await?;
     let inserting = Instant::now();
     let taken = rows_taken && insert(transaction, &links.rows).await?;
     Ok(taken.then(|| Written {

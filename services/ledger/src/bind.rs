@@ -44,6 +44,14 @@ const FATE: &[&str] = &[
     "concluded_us",
 ];
 const OPERATION: &[&str] = &["who", "what", "target", "detail", "operation_at_us"];
+const TRANSITION: &[&str] = &[
+    "transition_device",
+    "from_state",
+    "to_state",
+    "transition_reason",
+    "transition_detail",
+    "transition_at_us",
+];
 const CHECKPOINT: &[&str] = &[
     "checkpoint_ledger_id",
     "chain_seq",
@@ -67,6 +75,10 @@ pub(crate) fn fate(row: &SqliteRow, event: &mut Event) -> Result<(), sqlx::Error
 
 pub(crate) fn operation(row: &SqliteRow, event: &mut Event) -> Result<(), sqlx::Error> {
     bind(row, OPERATION, event)
+}
+
+pub(crate) fn transition(row: &SqliteRow, event: &mut Event) -> Result<(), sqlx::Error> {
+    bind(row, TRANSITION, event)
 }
 
 pub(crate) fn checkpoint(row: &SqliteRow, event: &mut Event) -> Result<(), sqlx::Error> {

@@ -32,6 +32,7 @@
 //! | `recorded` | `fates` | its command, then the fate |
 //! | `concluded`, `repeated`, `resolved`, `carried_fate` | `fates` | fate |
 //! | `operation` | `operations` | operation |
+//! | `transition` | `device_transitions`, always that of the link | transition |
 //! | `pruned` | `checkpoints` | checkpoint |
 //!
 //! - identity: `ledger_id`, `created_us`
@@ -42,13 +43,15 @@
 //!   `queue_wait_us`, `device_time_us`, `reply`, `reply_bytes`, `why`, `final`,
 //!   `concluded_us`
 //! - operation: `who`, `what`, `target`, `detail`, `at_us`
+//! - transition: `device`, `from_state`, `to_state`, `reason`, `detail`, `at_us`
 //! - checkpoint: `ledger_id`, `chain_seq`, `chain_hash`, `pruned_through_us`,
 //!   `commands_pruned`, `at_us`
 //!
 //! JSON columns are hashed as the text that they hold, byte for byte.
 //!
 //! Every row of those tables is bound by exactly one link. A row without one
-//! was put there by somebody else.
+//! was put there by somebody else. The other tables are not bound: what is
+//! changed in `device_settings` is on record as an operation.
 //!
 //! Invariant: the encoding of a kind is never changed. Columns that come later
 //! need kinds of their own.

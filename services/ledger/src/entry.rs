@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime};
 use fleetgate_runner::{BundleId, CommandId, CommandKind, Effect, Fate, Udid};
 use serde_json::{Map, Value};
 
+use crate::settings::DeviceSettings;
+
 /// The longest reply that is kept, in bytes.
 pub const MAX_KEPT_REPLY: usize = 16 * 1024;
 
@@ -138,6 +140,22 @@ pub struct NewOperation {
     pub detail: Map<String, Value>,
 }
 
+/// What a phone went through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTransition {
+    /// The phone.
+    pub device: Udid,
+    /// The state that it left, by its name in the API without the prefix:
+    /// `READY`.
+    pub from: String,
+    /// The state that it came into; the same if it stayed in it.
+    pub to: String,
+    /// Why: a code, such as `PLUGGED`.
+    pub reason: String,
+    /// More about it, in words: without typed text.
+    pub detail: Option<String>,
+}
+
 /// One thing to write, and when it was handed in.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -152,6 +170,9 @@ pub(crate) enum Change {
     Record(NewRecord),
     Resolve(NewResolution),
     Operate(NewOperation),
+    Move(NewTransition),
+    /// Settings are on record by their operation alone.
+    Set(DeviceSettings, NewOperation),
 }
 
 impl Change {
@@ -162,7 +183,7 @@ impl Change {
             Self::Conclude(fate) => Some(&fate.command_id),
             Self::Record(record) => Some(&record.command.command_id),
             Self::Resolve(resolution) => Some(&resolution.command_id),
-            Self::Operate(_) => None,
+            Self::Operate(_) | Self::Move(_) | Self::Set(..) => None,
         }
     }
 
@@ -171,7 +192,11 @@ impl Change {
         let command = match self {
             Self::Intend(intent) => intent,
             Self::Record(record) => &record.command,
-            Self::Conclude(_) | Self::Resolve(_) | Self::Operate(_) => return None,
+            Self::Conclude(_)
+            | Self::Resolve(_)
+            | Self::Operate(_)
+            | Self::Move(_)
+            | Self::Set(..) => return None,
         };
         let holds_text = [&command.parameters, &command.asked]
             .iter()

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleetgate_runner::CommandId;
+use fleetgate_runner::{CommandId, Udid};
 
 use crate::tail::Cursor;
 
@@ -137,6 +137,14 @@ pub enum LedgerError {
         /// The id.
         command_id: CommandId,
     },
+    /// Another phone has the alias. Nothing was written.
+    #[error("the alias {alias:?} is that of {device}")]
+    AliasTaken {
+        /// The alias.
+        alias: String,
+        /// The phone that has it.
+        device: Udid,
+    },
     /// The entry breaks a rule of the schema. Nothing was written.
     #[error("the ledger's schema does not take the entry")]
     Rejected {
@@ -207,6 +215,15 @@ pub enum LedgerError {
     UnreadableRow {
         /// The row of `commands`, or of `chain` if it belongs to no command.
         seq: i64,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
+    /// A phone's settings hold what this version cannot read.
+    #[error("cannot read the settings of {device:?}")]
+    UnreadableSettings {
+        /// The phone, by what stands there.
+        device: String,
         /// Why.
         #[source]
         source: Cause,

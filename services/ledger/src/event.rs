@@ -24,13 +24,15 @@ pub enum EventKind {
     CarriedFate,
     /// Something was done to the ledger or the gateway.
     Operation,
+    /// A phone went through something.
+    Transition,
     /// The beginning of the chain was removed.
     Pruned,
 }
 
 impl EventKind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Opened,
         Self::Intended,
         Self::Recorded,
@@ -40,6 +42,7 @@ impl EventKind {
         Self::Carried,
         Self::CarriedFate,
         Self::Operation,
+        Self::Transition,
         Self::Pruned,
     ];
 
@@ -55,6 +58,7 @@ impl EventKind {
             Self::Carried => "carried",
             Self::CarriedFate => "carried_fate",
             Self::Operation => "operation",
+            Self::Transition => "transition",
             Self::Pruned => "pruned",
         }
     }

@@ -14,14 +14,20 @@ use tracing::Instrument;
 
 use crate::canonical::Head;
 use crate::config::LedgerConfig;
-use crate::entry::{Change, Entry, NewFate, NewIntent, NewOperation, NewRecord, NewResolution};
+use crate::entry::{
+    Change, Entry, NewFate, NewIntent, NewOperation, NewRecord, NewResolution, NewTransition,
+};
 use crate::error::{LedgerError, classify};
+use crate::health::{self, Condition, LedgerHealth};
 use crate::history;
 use crate::open::{self, Opened};
 use crate::query::{self, CommandPage, CommandQuery};
 use crate::row::{CommandRow, Conclusion};
+use crate::settings::{self, DeviceSettings};
 use crate::stats::{Counters, LedgerStats};
 use crate::tail::{self, Cursor, TailPage};
+use crate::token::PageToken;
+use crate::transitions::{self, TransitionPage};
 use crate::verify::{VerifyReport, verify};
 use crate::writer::{Chores, Ticket, Writer};
 
@@ -44,6 +50,7 @@ struct Shared {
     patience: Duration,
     readers: SqlitePool,
     counters: Arc<Counters>,
+    condition: Arc<Condition>,
     head: watch::Receiver<u64>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -79,6 +86,7 @@ impl Ledger {
             patience: config.patience,
             readers: readers.clone(),
             counters: Arc::default(),
+            condition: Arc::default(),
             head,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -94,6 +102,7 @@ impl Ledger {
             tickets: waiting,
             stop: shared.stop.clone(),
             counters: Arc::clone(&shared.counters),
+            condition: Arc::clone(&shared.condition),
             head: publish,
             chores: Chores::new(config.retention),
         };
@@ -138,6 +147,42 @@ impl Ledger {
     /// Records what was done to the ledger or the gateway.
     pub async fn operation(&self, operation: NewOperation) -> Result<(), LedgerError> {
         self.submit(Change::Operate(operation)).await
+    }
+
+    /// Records what a phone went through.
+    pub async fn transition(&self, transition: NewTransition) -> Result<(), LedgerError> {
+        self.submit(Change::Move(transition)).await
+    }
+
+    /// Replaces all of a phone's settings and records the operation that did,
+    /// both or neither. No two phones have one alias:
+    /// [`LedgerError::AliasTaken`].
+    pub async fn set_device(
+        &self,
+        settings: DeviceSettings,
+        operation: NewOperation,
+    ) -> Result<(), LedgerError> {
+        self.submit(Change::Set(settings, operation)).await
+    }
+
+    /// The settings of every phone that was ever given any, by UDID.
+    pub async fn device_settings(&self) -> Result<Vec<DeviceSettings>, LedgerError> {
+        settings::all(&self.shared.readers)
+            .await
+            .map_err(|error| self.read_failed(error))
+    }
+
+    /// One page of what a phone went through, the newest first. `page_size` 0
+    /// means 100, more than 1000 means 1000.
+    pub async fn transitions(
+        &self,
+        device: &Udid,
+        page_size: u32,
+        token: Option<PageToken>,
+    ) -> Result<TransitionPage, LedgerError> {
+        transitions::transitions(&self.shared.readers, device, page_size, token)
+            .await
+            .map_err(|error| self.read_failed(error))
     }
 
     /// The command of this id.
@@ -218,6 +263,24 @@ impl Ledger {
     /// What the writer has done so far.
     pub fn stats(&self) -> LedgerStats {
         self.shared.counters.read()
+    }
+
+    /// How the ledger fares. Never waits for the database; what the file system
+    /// says of it is asked on a thread of its own, since a disk may hang.
+    pub async fn health(&self) -> LedgerHealth {
+        let path = Arc::clone(&self.shared.path);
+        let (size_bytes, free_bytes) =
+            tokio::task::spawn_blocking(move || (health::size(&path), health::free(&path)))
+                .await
+                .unwrap_or_default();
+        let last_error = self.shared.condition.get();
+        LedgerHealth {
+            path: self.shared.path.to_path_buf(),
+            writable: last_error.is_none(),
+            last_error,
+            size_bytes,
+            free_bytes,
+        }
     }
 
     /// Takes nothing more, writes what was handed in, and returns when the file

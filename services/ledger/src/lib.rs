@@ -26,31 +26,38 @@ mod entry;
 mod error;
 mod event;
 mod handle;
+mod health;
 mod history;
 mod lock;
 mod open;
 mod query;
 mod retention;
 mod row;
+mod settings;
 mod space;
 mod stats;
 mod tail;
 mod time;
 mod token;
+mod transitions;
 mod verify;
 mod writer;
 
 pub use canonical::{Hash, Head, InvalidHash};
 pub use config::{LedgerConfig, RetentionConfig, Synchronous};
 pub use entry::{
-    KeptReply, MAX_KEPT_REPLY, NewFate, NewIntent, NewOperation, NewRecord, NewResolution, Outcome,
+    KeptReply, MAX_KEPT_REPLY, NewFate, NewIntent, NewOperation, NewRecord, NewResolution,
+    NewTransition, Outcome,
 };
 pub use error::{Cause, LedgerError};
 pub use event::EventKind;
 pub use handle::Ledger;
+pub use health::LedgerHealth;
 pub use query::{CommandPage, CommandQuery};
 pub use row::{CommandRow, Conclusion};
+pub use settings::{Cordon, DeviceSettings, Quarantine};
 pub use stats::LedgerStats;
 pub use tail::{Checkpoint, Cursor, LedgerEvent, Operation, Subject, TailPage};
 pub use token::PageToken;
+pub use transitions::{Transition, TransitionPage};
 pub use verify::{Break, Fault, VerifyReport, verify};

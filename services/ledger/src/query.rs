@@ -14,7 +14,7 @@ use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
 use crate::error::LedgerError;
 use crate::row::{CommandRow, SELECT, SELECT_WHOLE};
-use crate::token::{Filter, PageToken};
+use crate::token::{Filter, PageToken, Scope};
 
 const DEFAULT_PAGE: u32 = 100;
 const LARGEST_PAGE: u32 = 1000;
@@ -92,7 +92,11 @@ pub(crate) async fn commands(
         size => size.min(LARGEST_PAGE),
     } as usize;
     let (mut before, floor) = match query.page_token {
-        Some(token) if token.filter == filter => (token.before, token.floor),
+        Some(PageToken {
+            before,
+            floor,
+            scope: Scope::Commands(of),
+        }) if of == filter => (before, floor),
         Some(_) => return Err(LedgerError::PageTokenMismatch.into()),
         None => range(pool, &filter).await?,
     };
@@ -114,7 +118,7 @@ pub(crate) async fn commands(
     let next = commands.last().filter(|_| more).map(|last| PageToken {
         before: last.seq,
         floor,
-        filter,
+        scope: Scope::Commands(filter),
     });
     Ok(CommandPage { commands, next })
 }

@@ -10,8 +10,9 @@
 //! A command goes when every link that binds it or its fates is in that
 //! beginning. What must outlive its link is bound anew at the end of the chain:
 //! a command that is still open, one whose fate came later than the step
-//! reaches, and the newest of all, so that numbers are never given again. The
-//! checkpoint tells the last hash that was removed, and is a link itself.
+//! reaches, and the newest of all, so that numbers are never given again.
+//! Operations and transitions go with their links; what holds for a phone now is
+//! no part of the chain and stays. The checkpoint tells the last hash that was removed, and is a link itself.
 //!
 //! Before anything is removed or bound anew, the beginning is held against its
 //! hashes: retention must not make good what somebody has tampered with.
@@ -137,7 +138,10 @@ async fn prune(
         Err(broken) => return Ok(Step::Broken(broken)),
     };
     let going = Going::among(transaction, &beginning, marks.newest_command()).await?;
-    if going.commands.is_empty() && beginning.operations.is_empty() {
+    if going.commands.is_empty()
+        && beginning.operations.is_empty()
+        && beginning.transitions.is_empty()
+    {
         return Ok(Step::Nothing);
     }
 
@@ -157,6 +161,7 @@ async fn prune(
         ("fates", "command_seq", &going.commands),
         ("commands", "seq", &going.commands),
         ("operations", "seq", &beginning.operations),
+        ("device_transitions", "seq", &beginning.transitions),
         ("checkpoints", "seq", &beginning.checkpoints),
     ] {
         let statement =
@@ -186,6 +191,7 @@ struct Beginning {
     /// By the command that each is a fate of.
     fates: HashMap<i64, HashSet<i64>>,
     operations: Vec<i64>,
+    transitions: Vec<i64>,
     checkpoints: Vec<i64>,
 }
 
@@ -201,6 +207,7 @@ impl Beginning {
             commands: BTreeSet::new(),
             fates: HashMap::new(),
             operations: Vec::new(),
+            transitions: Vec::new(),
             checkpoints: Vec::new(),
         };
         // Not after the last link that was removed: one that should not be there
@@ -235,6 +242,7 @@ impl Beginning {
             | EventKind::Resolved
             | EventKind::CarriedFate => self.fate(command, reference),
             EventKind::Operation => self.operations.push(reference),
+            EventKind::Transition => self.transitions.push(reference),
             EventKind::Pruned => self.checkpoints.push(reference),
         }
     }

@@ -23,6 +23,7 @@ use crate::event::EventKind;
 use crate::query::ReadError;
 use crate::row::{CommandRow, Unreadable, columns};
 use crate::time::system_time;
+use crate::transitions::{Transition, transition_columns};
 
 const DEFAULT_PAGE: u32 = 100;
 const LARGEST_PAGE: u32 = 500;
@@ -31,8 +32,9 @@ const LARGEST_PAGE: u32 = 500;
 const SELECT_LINKS: &str = concat!(
     "SELECT h.seq AS link, h.kind AS event, h.reference, h.at_us, h.hash, ",
     columns!("f.reply"),
-    ", o.seq AS operation_seq, o.who, o.what, o.target, o.detail, o.at_us AS operation_at_us, \
-     k.seq AS checkpoint_seq, k.ledger_id AS checkpoint_ledger_id, k.chain_seq, k.chain_hash, \
+    ", o.seq AS operation_seq, o.who, o.what, o.target, o.detail, o.at_us AS operation_at_us, ",
+    transition_columns!(),
+    ", k.seq AS checkpoint_seq, k.ledger_id AS checkpoint_ledger_id, k.chain_seq, k.chain_hash, \
      k.pruned_through_us, k.commands_pruned, k.at_us AS checkpoint_at_us, \
      i.one AS identity_seq, i.ledger_id AS identity_ledger_id, i.created_us AS identity_created_us \
      FROM chain AS h \
@@ -41,6 +43,7 @@ const SELECT_LINKS: &str = concat!(
      LEFT JOIN commands AS c ON c.seq = \
      CASE WHEN h.kind IN ('intended', 'carried') THEN h.reference ELSE f.command_seq END \
      LEFT JOIN operations AS o ON h.kind = 'operation' AND o.seq = h.reference \
+     LEFT JOIN device_transitions AS t ON h.kind = 'transition' AND t.seq = h.reference \
      LEFT JOIN checkpoints AS k ON h.kind = 'pruned' AND k.seq = h.reference \
      LEFT JOIN identity AS i ON h.kind = 'opened' AND i.one = h.reference \
      WHERE h.seq > ?1 ORDER BY h.seq LIMIT ?2"
@@ -78,6 +81,8 @@ pub enum Subject {
     Command(Box<CommandRow>),
     /// An operation.
     Operation(Operation),
+    /// What a phone went through.
+    Transition(Transition),
     /// The removal of older events.
     Checkpoint(Checkpoint),
 }
@@ -233,6 +238,7 @@ impl Subject {
                 target: row.try_get("target")?,
                 detail: serde_json::from_str(&row.try_get::<String, _>("detail")?)?,
             }),
+            EventKind::Transition => Self::Transition(Transition::decode(row)?),
             EventKind::Pruned => Self::Checkpoint(Checkpoint::decode(row)?),
         })
     }

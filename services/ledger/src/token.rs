@@ -1,6 +1,6 @@
 //! Where a page ended.
 //!
-//! A token carries the filters of its query, so that it cannot be used with
+//! A token carries its query, be it for commands or for transitions, so that it cannot be used with
 //! others, and the range of rows that is left. To clients it is opaque. It is
 //! no secret and not signed: whoever forges one reads other pages of what the
 //! query may read anyway.
@@ -28,7 +28,16 @@ pub struct PageToken {
     pub(crate) before: i64,
     /// None of them is before this one.
     pub(crate) floor: i64,
-    pub(crate) filter: Filter,
+    pub(crate) scope: Scope,
+}
+
+/// What is read page by page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Scope {
+    Commands(Filter),
+    /// Of this phone.
+    Transitions(Udid),
 }
 
 /// What a query asks for, in one spelling.

@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::batch::{self, CommitError, Committed};
 use crate::entry::Entry;
 use crate::error::{Condition, LedgerError, classify, condition};
+use crate::health;
 use crate::lock::WriterLock;
 use crate::stats::Counters;
 
@@ -69,6 +70,7 @@ pub(crate) struct Writer {
     pub(crate) tickets: mpsc::Receiver<Ticket>,
     pub(crate) stop: CancellationToken,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) condition: Arc<health::Condition>,
     /// The number of the chain's last link.
     pub(crate) head: watch::Sender<u64>,
     /// `None` if there are none to do.
@@ -175,8 +177,17 @@ impl Writer {
                 Ok(verdicts) => return Ok(verdicts),
                 Err(error) => error,
             };
-            if condition(&error) != Condition::Locked {
-                return Err(classify(&self.path, self.patience, error));
+            match condition(&error) {
+                Condition::Locked => {}
+                // A fault of the entry, not of the ledger.
+                Condition::Constraint => {
+                    return Err(classify(&self.path, self.patience, error));
+                }
+                Condition::Damaged | Condition::Full | Condition::Other => {
+                    let failure = classify(&self.path, self.patience, error);
+                    self.condition.set(Some(failure.clone()));
+                    return Err(failure);
+                }
             }
             self.counters.found_locked();
             let unavailable = classify(&self.path, self.patience, error);
@@ -186,6 +197,7 @@ impl Writer {
                 self.answer(ticket, Err(unavailable.clone()));
             }
             if batch.len() < waiting {
+                self.condition.set(Some(unavailable));
                 tracing::warn!(
                     refused = waiting - batch.len(),
                     "the ledger is locked by another connection"
@@ -214,6 +226,7 @@ impl Writer {
         match batch::commit(&mut connection, &entries).await {
             Ok(Committed { verdicts, written }) => {
                 self.counters.committed(started.elapsed(), written.chaining);
+                self.condition.set(None);
                 self.publish(written.head);
                 self.connection = Some(connection);
                 Ok(verdicts)

@@ -11,10 +11,12 @@ use fleetgate_runner::{CommandId, Fate};
 use serde_json::{Map, Value};
 use sqlx::SqliteTransaction;
 
+use super::aliases::Aliases;
 use super::rows::json;
-use crate::entry::{Change, Entry, NewIntent, NewOperation, NewRecord, Outcome};
+use crate::entry::{Change, Entry, NewIntent, NewOperation, NewRecord, NewTransition, Outcome};
 use crate::error::LedgerError;
 use crate::event::EventKind;
+use crate::settings::DeviceSettings;
 
 const SELECT_KNOWN: &str = "
 SELECT c.command_id, c.device, c.kind, c.mutation, c.app_bundle_id, c.asked, f.revision, f.fate, f.final
@@ -31,6 +33,8 @@ pub(super) enum Plan<'a> {
     Record(&'a NewRecord),
     Revise(Revision<'a>),
     Operate(&'a NewOperation),
+    Move(&'a NewTransition),
+    Set(&'a DeviceSettings, &'a NewOperation),
 }
 
 /// A fate of a command that is on record.
@@ -60,7 +64,8 @@ impl<'a> Plan<'a> {
                 is_final: false,
             })),
             Change::Operate(operation) => Some(Self::Operate(operation)),
-            Change::Resolve(_) => None,
+            Change::Move(transition) => Some(Self::Move(transition)),
+            Change::Resolve(_) | Change::Set(..) => None,
         }
     }
 }
@@ -83,9 +88,10 @@ pub(super) async fn judge<'a>(
         .into_iter()
         .map(|row| (row.command_id.clone(), Known::of(row)))
         .collect();
+    let mut aliases = Aliases::read(transaction, entries).await?;
     Ok(entries
         .iter()
-        .map(|entry| place(entry, &mut known))
+        .map(|entry| place(entry, &mut known, &mut aliases))
         .collect())
 }
 
@@ -179,6 +185,7 @@ impl Newest {
 fn place<'a>(
     entry: &'a Entry,
     known: &mut HashMap<String, Known>,
+    aliases: &mut Aliases,
 ) -> Result<Plan<'a>, LedgerError> {
     use hash_map::Entry::{Occupied, Vacant};
 
@@ -222,6 +229,11 @@ fn place<'a>(
             },
         ),
         Change::Operate(operation) => Ok(Plan::Operate(operation)),
+        Change::Move(transition) => Ok(Plan::Move(transition)),
+        Change::Set(settings, operation) => {
+            aliases.give(settings)?;
+            Ok(Plan::Set(settings, operation))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use sqlx::SqliteTransaction;
 
 use super::plan::Revision;
 use crate::canonical::{Event, Head};
-use crate::entry::{KeptReply, NewIntent, NewOperation};
+use crate::entry::{KeptReply, NewIntent, NewOperation, NewTransition};
 use crate::event::EventKind;
 use crate::time::micros;
 
@@ -44,6 +44,13 @@ const INSERT_OPERATIONS: &str = "
 INSERT INTO operations (seq, who, what, target, detail, at_us)
 SELECT e.value ->> 'seq', e.value ->> 'who', e.value ->> 'what', e.value ->> 'target', e.value ->> 'detail',
        e.value ->> 'at'
+FROM json_each(?1) AS e
+ORDER BY e.key";
+
+const INSERT_TRANSITIONS: &str = "
+INSERT INTO device_transitions (seq, device, from_state, to_state, reason, detail, at_us)
+SELECT e.value ->> 'seq', e.value ->> 'device', e.value ->> 'from', e.value ->> 'to', e.value ->> 'reason',
+       e.value ->> 'detail', e.value ->> 'at'
 FROM json_each(?1) AS e
 ORDER BY e.key";
 
@@ -239,6 +246,45 @@ impl<'a> OperationJson<'a> {
     }
 }
 
+/// A row of `device_transitions`.
+#[derive(Serialize)]
+pub(super) struct TransitionJson<'a> {
+    pub(super) seq: i64,
+    device: &'a str,
+    from: &'a str,
+    to: &'a str,
+    reason: &'a str,
+    detail: Option<&'a str>,
+    at: i64,
+}
+
+impl TableRow for TransitionJson<'_> {
+    const INSERT: &'static str = INSERT_TRANSITIONS;
+}
+
+impl<'a> TransitionJson<'a> {
+    pub(super) fn of(seq: i64, at: i64, transition: &'a NewTransition) -> Self {
+        Self {
+            seq,
+            device: transition.device.as_str(),
+            from: &transition.from,
+            to: &transition.to,
+            reason: &transition.reason,
+            detail: transition.detail.as_deref(),
+            at,
+        }
+    }
+
+    pub(super) fn bind(&self, event: &mut Event) {
+        event.text(self.device);
+        event.text(self.from);
+        event.text(self.to);
+        event.text(self.reason);
+        event.text_or_null(self.detail);
+        event.integer(self.at);
+    }
+}
+
 /// A row of `chain`.
 #[derive(Serialize)]
 pub(crate) struct LinkJson {
@@ -267,6 +313,23 @@ impl Links {
         }
     }
 
+    /// The number of the next link.
+    pub(super) fn next(&self) -> i64 {
+        self.head.seq + 1
+    }
+
+    /// Adds a link that binds an operation, and gives that as a row.
+    pub(super) fn operation<'a>(
+        &mut self,
+        seq: i64,
+        at: i64,
+        operation: &'a NewOperation,
+    ) -> Result<OperationJson<'a>, sqlx::Error> {
+        let row = OperationJson::of(seq, at, operation)?;
+        self.add(EventKind::Operation, seq, at, |event| row.bind(event));
+        Ok(row)
+    }
+
     /// Adds a link that binds what `bind` puts into it.
     pub(crate) fn add(
         &mut self,
@@ -276,7 +339,7 @@ impl Links {
         bind: impl FnOnce(&mut Event),
     ) {
         let kind = kind.as_str();
-        let mut event = Event::new(self.head.seq + 1, kind, reference, at);
+        let mut event = Event::new(self.next(), kind, reference, at);
         bind(&mut event);
         self.head = self.head.next(&event);
         self.rows.push(LinkJson {

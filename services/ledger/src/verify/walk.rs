@@ -64,6 +64,7 @@ struct Bound {
     commands: u64,
     fates: u64,
     operations: u64,
+    transitions: u64,
     checkpoints: u64,
 }
 
@@ -209,6 +210,7 @@ pub(crate) fn follow(
         | EventKind::Resolved
         | EventKind::CarriedFate => "fate_seq",
         EventKind::Operation => "operation_seq",
+        EventKind::Transition => "transition_seq",
         EventKind::Pruned => "checkpoint_seq",
     };
     if row.try_get::<Option<i64>, _>(present)?.is_none() {
@@ -227,6 +229,7 @@ pub(crate) fn follow(
         | EventKind::Resolved
         | EventKind::CarriedFate => bind::fate(row, &mut event)?,
         EventKind::Operation => bind::operation(row, &mut event)?,
+        EventKind::Transition => bind::transition(row, &mut event)?,
         EventKind::Pruned => bind::checkpoint(row, &mut event)?,
     }
     let next = head.next(&event);
@@ -250,13 +253,14 @@ impl Bound {
             | EventKind::Resolved
             | EventKind::CarriedFate => self.fates += 1,
             EventKind::Operation => self.operations += 1,
+            EventKind::Transition => self.transitions += 1,
             EventKind::Pruned => self.checkpoints += 1,
         }
     }
 
     /// Each table with the rows of it that are bound, and how to count all of
     /// them and find one that is not.
-    fn tables(&self) -> [(&'static str, u64, &'static str, &'static str); 4] {
+    fn tables(&self) -> [(&'static str, u64, &'static str, &'static str); 5] {
         [
             (
                 "commands",
@@ -275,6 +279,13 @@ impl Bound {
                 self.operations,
                 "SELECT count(*) FROM operations",
                 "SELECT max(seq) FROM operations WHERE seq NOT IN (                  SELECT reference FROM chain WHERE kind = 'operation')",
+            ),
+            (
+                "device_transitions",
+                self.transitions,
+                "SELECT count(*) FROM device_transitions",
+                "SELECT max(seq) FROM device_transitions WHERE seq NOT IN (\
+                 SELECT reference FROM chain WHERE kind = 'transition')",
             ),
             (
                 "checkpoints",

@@ -48,6 +48,7 @@ impl Bench {
             tickets: waiting,
             stop: CancellationToken::new(),
             counters: Arc::new(Counters::default()),
+            condition: Arc::default(),
             head: watch::Sender::new(0),
             chores: None,
         };

@@ -40,7 +40,10 @@ async fn every_event_is_told_in_its_order_with_what_it_is_about() {
         .iter()
         .filter_map(|event| match &event.subject {
             Subject::Command(row) => Some(row.conclusion.as_ref().map(|it| it.outcome.fate)),
-            Subject::Ledger { .. } | Subject::Operation(_) | Subject::Checkpoint(_) => None,
+            Subject::Ledger { .. }
+            | Subject::Operation(_)
+            | Subject::Transition(_)
+            | Subject::Checkpoint(_) => None,
         })
         .collect();
     assert_eq!(

@@ -52,7 +52,7 @@ async fn its_commands_are_bound_and_its_open_intents_can_be_settled() {
             older,
             Err(LedgerError::OlderSchema {
                 found: 1,
-                known: 2,
+                known: 3,
                 ..
             })
         ),
