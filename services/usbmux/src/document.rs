@@ -40,7 +40,11 @@ impl Document {
         if packet.header.message != Header::PLIST {
             return Err(InvalidMessage::NotPlist(packet.header));
         }
-        let payload = &packet.payload[..];
+        Self::parse(&packet.payload)
+    }
+
+    /// Reads a property list.
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, InvalidMessage> {
         let value = if payload.starts_with(BINARY_MAGIC) {
             build(BinaryReader::new(Cursor::new(payload)))
         } else {
@@ -96,13 +100,17 @@ impl<'a> Fields<'a> {
         self.read(key, Self::of)
     }
 
+    /// A value of whatever type.
+    pub(crate) fn value(self, key: &'static str) -> Option<&'a Value> {
+        self.0.get(key)
+    }
+
     fn read<T>(
         self,
         key: &'static str,
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<T, InvalidMessage> {
-        self.0
-            .get(key)
+        self.value(key)
             .and_then(read)
             .ok_or(InvalidMessage::Key(key))
     }
@@ -110,12 +118,17 @@ impl<'a> Fields<'a> {
 
 /// The bytes of a packet that holds this dictionary as XML.
 pub(crate) fn packet(tag: u32, dictionary: Dictionary) -> Result<Bytes, Unencodable> {
+    Packet::encode(tag, &xml(dictionary)?)
+}
+
+/// This dictionary as XML.
+pub(crate) fn xml(dictionary: Dictionary) -> Result<Vec<u8>, Unencodable> {
     let mut xml = Vec::with_capacity(1024);
     Value::Dictionary(dictionary)
         .to_writer_xml(&mut xml)
         .map_err(|error| Unencodable::Plist(Arc::new(error)))?;
     xml.push(b'\n');
-    Packet::encode(tag, &xml)
+    Ok(xml)
 }
 
 /// Builds the value that a stream of reader's events describes.

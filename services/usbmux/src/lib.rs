@@ -4,7 +4,8 @@
 //! in framed property lists: [`Request`] goes in, [`Reply`] and, on a listening
 //! connection, [`Event`] come out; after a `Connect` that succeeded the
 //! connection is a raw byte pipe. The gateway uses this crate as the client,
-//! the simulator as the server.
+//! the simulator as the server. The same goes for [`lockdown`], which a phone
+//! speaks on such a pipe.
 //!
 //! It refuses to do I/O and to remember anything between packets but the bytes
 //! of an unfinished one.
@@ -35,6 +36,7 @@ mod error;
 mod event;
 mod frame;
 mod id;
+pub mod lockdown;
 mod pair_record;
 mod phone;
 mod reply;
