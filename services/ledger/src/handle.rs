@@ -29,7 +29,7 @@ use crate::tail::{self, Cursor, TailPage};
 use crate::token::PageToken;
 use crate::transitions::{self, TransitionPage};
 use crate::verify::{VerifyReport, verify};
-use crate::writer::{Chores, Ticket, Writer};
+use crate::writer::{Chores, Place, Ticket, Writer};
 
 /// Entries that may wait for the writer; who comes later waits for room.
 const QUEUE: usize = 1024;
@@ -47,6 +47,7 @@ pub struct Ledger {
 #[derive(Debug)]
 struct Shared {
     path: Arc<Path>,
+    place: Place,
     patience: Duration,
     readers: SqlitePool,
     counters: Arc<Counters>,
@@ -83,6 +84,7 @@ impl Ledger {
         let (publish, head) = watch::channel(head.unsigned_abs());
         let shared = Shared {
             path: Arc::clone(&path),
+            place,
             patience: config.patience,
             readers: readers.clone(),
             counters: Arc::default(),
@@ -103,6 +105,7 @@ impl Ledger {
             stop: shared.stop.clone(),
             counters: Arc::clone(&shared.counters),
             condition: Arc::clone(&shared.condition),
+            trial: None,
             head: publish,
             chores: Chores::new(config.retention),
         };
@@ -269,11 +272,17 @@ impl Ledger {
     /// says of it is asked on a thread of its own, since a disk may hang.
     pub async fn health(&self) -> LedgerHealth {
         let path = Arc::clone(&self.shared.path);
-        let (size_bytes, free_bytes) =
-            tokio::task::spawn_blocking(move || (health::size(&path), health::free(&path)))
-                .await
-                .unwrap_or_default();
-        let last_error = self.shared.condition.get();
+        let place = self.shared.place;
+        let (placed, size_bytes, free_bytes) = tokio::task::spawn_blocking(move || {
+            let placed = place.check(&path).map_err(sqlx::Error::from);
+            (placed, health::size(&path), health::free(&path))
+        })
+        .await
+        .unwrap_or((Ok(()), 0, None));
+        let last_error = self.shared.condition.get().or_else(|| {
+            let misplaced = placed.err()?;
+            Some(classify(&self.shared.path, self.shared.patience, misplaced))
+        });
         LedgerHealth {
             path: self.shared.path.to_path_buf(),
             writable: last_error.is_none(),

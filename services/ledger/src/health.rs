@@ -17,9 +17,10 @@ use crate::lock::beside;
 pub struct LedgerHealth {
     /// The file.
     pub path: PathBuf,
-    /// Whether the last attempt to write succeeded.
+    /// Whether the last attempt to write succeeded, and the file is still where
+    /// it was.
     pub writable: bool,
-    /// Why it did not.
+    /// Why it cannot be written.
     pub last_error: Option<LedgerError>,
     /// The bytes of the file and of its WAL.
     pub size_bytes: u64,

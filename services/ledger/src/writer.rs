@@ -13,7 +13,7 @@
 //!
 //! There is no tick: under load the batch grows by itself while the last one is
 //! being synchronised. Between batches there is a step of the chores, if one is
-//! due. The task ends when the ledger is closed, or its last
+//! due, and after a failure a try to write again. The task ends when the ledger is closed, or its last
 //! handle dropped, and everything handed in before that has been answered.
 //!
 //! Invariant: an entry is answered once, and with success only after its
@@ -38,6 +38,7 @@ use crate::stats::Counters;
 
 mod chores;
 mod place;
+mod trial;
 
 pub(crate) use self::chores::Chores;
 pub(crate) use self::place::Place;
@@ -71,6 +72,8 @@ pub(crate) struct Writer {
     pub(crate) stop: CancellationToken,
     pub(crate) counters: Arc<Counters>,
     pub(crate) condition: Arc<health::Condition>,
+    /// When to try again to write; `None` while the last write succeeded.
+    pub(crate) trial: Option<Instant>,
     /// The number of the chain's last link.
     pub(crate) head: watch::Sender<u64>,
     /// `None` if there are none to do.
@@ -81,7 +84,7 @@ pub(crate) struct Writer {
 enum Next {
     /// Write these.
     Write(Vec<Ticket>),
-    /// Do a step of its chores.
+    /// Do a step of its chores, or try again to write.
     Tidy,
     End,
 }
@@ -95,7 +98,10 @@ impl Writer {
                     // Also under load, when there is always something to write.
                     self.tidy().await;
                 }
-                Next::Tidy => self.tidy().await,
+                Next::Tidy => {
+                    self.try_again().await;
+                    self.tidy().await;
+                }
                 Next::End => break,
             }
         }
@@ -114,7 +120,8 @@ impl Writer {
     async fn next(&mut self) -> Next {
         let mut batch = Vec::new();
         if !self.tickets.is_closed() {
-            let due = self.chores.as_ref().map(Chores::next);
+            let chore = self.chores.as_ref().map(Chores::next);
+            let due = [chore, self.trial].into_iter().flatten().min();
             let due = async {
                 match due {
                     Some(due) => tokio::time::sleep_until(due).await,
@@ -185,7 +192,7 @@ impl Writer {
                 }
                 Condition::Damaged | Condition::Full | Condition::Other => {
                     let failure = classify(&self.path, self.patience, error);
-                    self.condition.set(Some(failure.clone()));
+                    self.failed(failure.clone());
                     return Err(failure);
                 }
             }
@@ -197,7 +204,7 @@ impl Writer {
                 self.answer(ticket, Err(unavailable.clone()));
             }
             if batch.len() < waiting {
-                self.condition.set(Some(unavailable));
+                self.failed(unavailable);
                 tracing::warn!(
                     refused = waiting - batch.len(),
                     "the ledger is locked by another connection"
@@ -226,7 +233,7 @@ impl Writer {
         match batch::commit(&mut connection, &entries).await {
             Ok(Committed { verdicts, written }) => {
                 self.counters.committed(started.elapsed(), written.chaining);
-                self.condition.set(None);
+                self.succeeded();
                 self.publish(written.head);
                 self.connection = Some(connection);
                 Ok(verdicts)

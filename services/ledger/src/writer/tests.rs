@@ -49,6 +49,7 @@ impl Bench {
             stop: CancellationToken::new(),
             counters: Arc::new(Counters::default()),
             condition: Arc::default(),
+            trial: None,
             head: watch::Sender::new(0),
             chores: None,
         };

@@ -12,7 +12,7 @@ use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use tokio::task::JoinSet;
 
-use crate::support::{Place, at_once, conclude, count, id, record, run, tap, until};
+use crate::support::{Place, at_once, conclude, count, id, operation, record, run, tap, until};
 
 /// What a checkpoint cuts the WAL back to.
 const WAL_LIMIT: u64 = 64 << 20;
@@ -114,6 +114,9 @@ async fn on_a_full_disk_entries_are_refused_reads_are_served_and_room_is_used_at
     let path = disk.at.join("ledger.db");
     let ledger = Ledger::open(LedgerConfig::new(&path)).await.unwrap();
     ledger.intend(tap("open")).await.unwrap();
+    // While somebody reads, a writer that starts anew does not fold the WAL in,
+    // which would make room.
+    assert!(ledger.command(&id("open")).await.unwrap().is_some());
 
     let mut written = Vec::new();
     let full = loop {
@@ -125,6 +128,8 @@ async fn on_a_full_disk_entries_are_refused_reads_are_served_and_room_is_used_at
         assert!(written.len() < 100_000, "the disk should have become full");
     };
     assert!(matches!(full, LedgerError::Full { .. }), "{full:?}");
+    // Down to where the smallest entry does not fit.
+    while ledger.operation(operation("cordon")).await.is_ok() {}
     let refused = at_once((0..20).map(|n| ledger.intend(tap(&format!("refused-{n}"))))).await;
     assert!(
         refused
