@@ -83,8 +83,8 @@ pub(crate) fn code(failure: &Failure, receipt: &Receipt) -> Code {
             }
         }
         Failure::Duplicate | Failure::IdConflict { .. } => Code::AlreadyExists,
-        // That it is draining explains the failure and does not change it.
-        Failure::Draining { failure, .. } => code(failure, receipt),
+        // What it is due to explains the failure and does not change it.
+        Failure::Draining { failure, .. } | Failure::Paused { failure } => code(failure, receipt),
         Failure::Crashed => Code::Internal,
     }
 }

@@ -24,9 +24,9 @@ use fleetgate_runner::{Budgets, Envelope, SendError};
 use tokio::sync::mpsc;
 use tower::Service;
 
-use crate::condition::Gauge;
 use crate::dispatch::Dispatch;
 use crate::doubt::Doubt;
+use crate::gauge::Gauge;
 use crate::hold::{Held, Raised};
 use crate::inquiry::Inquiry;
 use crate::lane::Closing;

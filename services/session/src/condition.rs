@@ -8,19 +8,19 @@
 //!           (a runner that has restarted is idle)
 //! ```
 //!
-//! Pure but for the [`Gauge`], which shares what is known: whoever hears
-//! something tells it there, with the time.
+//! Pure: whoever hears something tells it to the [`Gauge`], which shares what is
+//! known.
 //!
 //! A command that overran its budget is abandoned and goes on in the runner;
 //! until that has ended, nothing else is executed. Whether it ever ends cannot
 //! be known, so that a pause is offered in proportion to how long it has taken
 //! already, and never past the moment when the runner gives up on itself.
+//!
+//! [`Gauge`]: crate::gauge::Gauge
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use fleetgate_runner::{Budgets, Reply, RunnerCode, RunnerError, RunnerState};
-use tokio::sync::watch;
+use fleetgate_runner::{Reply, RunnerCode, RunnerState};
 use tokio::time::Instant;
 
 use crate::failure::{Failed, Failure};
@@ -87,10 +87,9 @@ impl Sign {
         match outcome {
             Ok(Success { reply, .. }) => match reply {
                 Reply::Status(status) => Self::of_state(&status.state),
-                Reply::CommandStatus(_) => None,
-                Reply::Viewport(_) | Reply::Done(_) | Reply::Snapshot(_) | Reply::Screenshot(_) => {
-                    Some(Self::Executed)
-                }
+                // There are runners that take pictures while they are stuck.
+                Reply::CommandStatus(_) | Reply::Screenshot(_) => None,
+                Reply::Viewport(_) | Reply::Done(_) | Reply::Snapshot(_) => Some(Self::Executed),
             },
             Err(Failed { receipt, failure }) => match failure {
                 Failure::Runner(_) if receipt.kind.bypasses_queue() => None,
@@ -107,6 +106,7 @@ impl Sign {
                 | Failure::Duplicate
                 | Failure::IdConflict { .. }
                 | Failure::Draining { .. }
+                | Failure::Paused { .. }
                 | Failure::Closed
                 | Failure::Crashed => None,
             },
@@ -145,7 +145,7 @@ impl Sign {
 
 impl Condition {
     /// The condition after a sign.
-    fn after(self, sign: Sign, now: Instant) -> Self {
+    pub(crate) fn after(self, sign: Sign, now: Instant) -> Self {
         match (sign, self) {
             (Sign::Executed | Sign::Idle, _) => Self::Ready,
             // What was abandoned before has ended, or this would not have run.
@@ -159,136 +159,10 @@ impl Condition {
     }
 
     /// True while nothing that is sent is executed.
-    fn is_stuck(self) -> bool {
+    pub(crate) fn is_stuck(self) -> bool {
         match self {
             Self::Ready | Self::Reconciling => false,
             Self::Draining { .. } | Self::Wedged => true,
-        }
-    }
-}
-
-/// What is known of one runner; clones share it.
-#[derive(Debug, Clone)]
-pub(crate) struct Gauge {
-    health: Arc<watch::Sender<Health>>,
-    /// How long abandoned work may drain.
-    wedge_threshold: Duration,
-}
-
-#[derive(Debug)]
-struct Health {
-    runner: Condition,
-    /// How many mutations keep the lane shut for others.
-    held: usize,
-}
-
-impl Gauge {
-    /// Of a runner of which nothing is known, under this clock.
-    pub(crate) fn new(budgets: Budgets) -> Self {
-        let runner = Condition::Ready;
-        Self {
-            health: Arc::new(watch::Sender::new(Health { runner, held: 0 })),
-            wedge_threshold: budgets.wedge_threshold(),
-        }
-    }
-
-    /// How the runner fares.
-    pub(crate) fn condition(&self) -> Condition {
-        let health = self.health.borrow();
-        match (health.runner, health.held > 0) {
-            (Condition::Ready, true) => Condition::Reconciling,
-            (runner, _) => runner,
-        }
-    }
-
-    /// Something was heard.
-    pub(crate) fn hear(&self, sign: Option<Sign>) {
-        let Some(sign) = sign else { return };
-        self.health.send_if_modified(|health| {
-            let after = health.runner.after(sign, Instant::now());
-            let changed = after != health.runner;
-            if changed {
-                tracing::info!(?sign, condition = ?after, "the runner's condition has changed");
-            }
-            health.runner = after;
-            changed
-        });
-    }
-
-    /// One more mutation keeps the lane shut: [`Hold`](crate::hold::Hold) lets
-    /// go of it again.
-    pub(crate) fn hold(&self) {
-        self.health.send_modify(|health| health.held += 1);
-    }
-
-    /// One less does.
-    pub(crate) fn release(&self) {
-        self.health
-            .send_modify(|health| health.held = health.held.saturating_sub(1));
-    }
-
-    /// True while another mutation must not be started.
-    pub(crate) fn is_shut(&self) -> bool {
-        self.health.borrow().held > 0
-    }
-
-    /// Waits until that is so, or is not.
-    pub(crate) async fn until_shut_is(&self, shut: bool) {
-        let mut health = self.health.subscribe();
-        // Cannot fail: the sender lives as long as this.
-        health
-            .wait_for(|health| (health.held > 0) == shut)
-            .await
-            .ok();
-    }
-
-    /// Waits until the runner executes nothing.
-    pub(crate) async fn until_stuck(&self) {
-        let mut health = self.health.subscribe();
-        health
-            .wait_for(|health| health.runner.is_stuck())
-            .await
-            .ok();
-    }
-
-    /// Waits until it executes commands, as far as is known.
-    pub(crate) async fn until_free(&self) {
-        let mut health = self.health.subscribe();
-        health
-            .wait_for(|health| !health.runner.is_stuck())
-            .await
-            .ok();
-    }
-
-    /// The failure of a command that did not run, with the drain that it is
-    /// probably due to.
-    pub(crate) fn explain(&self, failure: Failure) -> Failure {
-        let Condition::Draining { since } = self.health.borrow().runner else {
-            return failure;
-        };
-        let draining = match &failure {
-            Failure::Runner(RunnerError { code, .. }) => code.is_retryable(),
-            Failure::LaneFull { .. } | Failure::DeadlineInQueue => true,
-            Failure::NotSent(_)
-            | Failure::Unknown { .. }
-            | Failure::Reply(_)
-            | Failure::Viewport(_)
-            | Failure::DeadlineExceeded
-            | Failure::Record(_)
-            | Failure::Duplicate
-            | Failure::IdConflict { .. }
-            | Failure::Draining { .. }
-            | Failure::Closed
-            | Failure::Crashed => false,
-        };
-        if !draining {
-            return failure;
-        }
-        let age = since.elapsed();
-        let left = self.wedge_threshold.saturating_sub(age);
-        Failure::Draining {
-            failure: Box::new(failure),
-            drain: Drain { age, left },
         }
     }
 }

@@ -32,6 +32,10 @@ pub struct SessionConfig {
     /// of those of an earlier session. It is counted from the session's start,
     /// and putting the result on record may take `record_patience` on top.
     pub reconcile_patience: Duration,
+    /// Whether nothing is started from the runner's first `RUNNER_WEDGED` on until
+    /// it is seen to be well again. It makes commands wait for somebody who
+    /// recycles the runner, instead of telling each of them that it is wedged.
+    pub hold_when_wedged: bool,
 }
 
 impl Default for SessionConfig {
@@ -43,6 +47,7 @@ impl Default for SessionConfig {
             busy_ceiling: Duration::from_secs(30),
             record_patience: Duration::from_secs(10),
             reconcile_patience: Duration::from_secs(10),
+            hold_when_wedged: false,
         }
     }
 }

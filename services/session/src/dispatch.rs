@@ -30,6 +30,8 @@ pub(crate) enum Allowance {
     Command,
     /// The short one of a status request that recovers a lost reply.
     Recovery,
+    /// The shorter one of a status request to a runner that is coming up.
+    Readiness,
 }
 
 impl Dispatch {

@@ -92,6 +92,14 @@ pub enum Failure {
         /// How far the runner is.
         drain: Drain,
     },
+    /// It was not sent: nothing was started, since the runner is being launched
+    /// or recycled.
+    #[error("{failure} (the runner is being launched or recycled)")]
+    Paused {
+        /// The failure as such.
+        #[source]
+        failure: Box<Failure>,
+    },
     /// The session is shut down.
     #[error("the gateway is draining")]
     Closed,
@@ -110,7 +118,9 @@ impl Failure {
             Self::Reply(_) => "REPLY_UNUSABLE",
             // It is the read's fate that is unknown, not the command's.
             Self::Viewport(read) if read.is_unknown() => "VIEWPORT_UNREADABLE",
-            Self::Viewport(failure) | Self::Draining { failure, .. } => failure.reason(),
+            Self::Viewport(failure) | Self::Draining { failure, .. } | Self::Paused { failure } => {
+                failure.reason()
+            }
             Self::LaneFull { .. } => "LANE_FULL",
             Self::DeadlineInQueue => "DEADLINE_IN_QUEUE",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
@@ -168,8 +178,35 @@ impl Failure {
                      and look at its screen, or wait"
                 }
             }
+            Self::Paused { .. } => {
+                "the runner is being launched or recycled: commands wait for it, so try later, or \
+                 allow more time"
+            }
             Self::Reply(_) | Self::Record(_) | Self::Closed | Self::Crashed => return None,
         })
+    }
+
+    /// The failure of a command that was not sent while nothing was started: with
+    /// that as the explanation, where it is one.
+    pub(crate) fn while_paused(self) -> Self {
+        match self {
+            Self::LaneFull { .. } | Self::DeadlineInQueue => Self::Paused {
+                failure: Box::new(self),
+            },
+            Self::Runner(_)
+            | Self::NotSent(_)
+            | Self::Unknown { .. }
+            | Self::Reply(_)
+            | Self::Viewport(_)
+            | Self::DeadlineExceeded
+            | Self::Record(_)
+            | Self::Duplicate
+            | Self::IdConflict { .. }
+            | Self::Draining { .. }
+            | Self::Paused { .. }
+            | Self::Closed
+            | Self::Crashed => self,
+        }
     }
 
     /// True if nobody can say what became of what was sent.
@@ -227,6 +264,8 @@ fn pause_that_may_help(failure: &Failure) -> Option<Duration> {
         Failure::Draining { failure, drain } => {
             pause_that_may_help(failure).map(|_short| drain.pause())
         }
+        // Not as long as a launch may take: what is asked for meanwhile waits.
+        Failure::Paused { failure } => pause_that_may_help(failure).map(|_short| LATER),
         Failure::Reply(_) | Failure::Duplicate | Failure::IdConflict { .. } | Failure::Crashed => {
             None
         }

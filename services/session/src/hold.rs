@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::condition::Gauge;
 use crate::doubt::Doubt;
+use crate::gauge::Gauge;
 
 /// While there is one, no mutation is started.
 #[derive(Debug)]

@@ -35,23 +35,24 @@
 
 use std::panic::AssertUnwindSafe;
 
-use fleetgate_runner::{CommandId, Effect, Fate, Point};
+use fleetgate_runner::{Effect, Fate, Point};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 use tracing::Instrument;
 
-use crate::condition::{Condition, Gauge};
 use crate::config::SessionConfig;
 use crate::failure::{Failed, Failure};
+use crate::gauge::Gauge;
 use crate::job::Success;
 use crate::queue::{Caller, Cut, Expired, Gate, Queue, Refusal, Refused};
 use crate::record::{Record, RecordError, Subject};
 use crate::recorder::{Ended, Recorder};
+use crate::traffic::Traffic;
 use crate::turn::Turn;
 
 /// How a command ended.
@@ -67,26 +68,6 @@ pub(crate) struct Submission {
     pub(crate) turn: Turn<Point>,
     /// Who waits for it.
     pub(crate) caller: Caller<ReplyTo>,
-}
-
-/// What goes on in a lane.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Traffic {
-    /// Commands that wait for their turn.
-    pub(crate) queued: usize,
-    /// The command whose turn it is.
-    pub(crate) in_flight: Option<CommandId>,
-}
-
-/// How busy a device is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Commands that wait for their turn.
-    pub queued: usize,
-    /// The command whose turn it is.
-    pub in_flight: Option<CommandId>,
-    /// How its runner fares.
-    pub condition: Condition,
 }
 
 /// The two steps of a shutdown.
@@ -107,7 +88,7 @@ pub(crate) struct Lane<S, R> {
     recorder: Recorder<R>,
     limits: SessionConfig,
     closing: Closing,
-    load: watch::Sender<Traffic>,
+    traffic: Traffic,
     gauge: Gauge,
     queue: Queue<ReplyTo>,
     /// Commands that go past the queue.
@@ -129,7 +110,7 @@ where
         recorder: Recorder<R>,
         limits: SessionConfig,
         closing: Closing,
-        load: watch::Sender<Traffic>,
+        traffic: Traffic,
         gauge: Gauge,
     ) -> Self {
         let queue = Queue::new(limits.queue_capacity);
@@ -139,7 +120,7 @@ where
             recorder,
             limits,
             closing,
-            load,
+            traffic,
             gauge,
             queue,
             beside,
@@ -151,7 +132,7 @@ where
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Submission>) {
         let Closing { begun, abandon, .. } = self.closing.clone();
         let mut running = OptionFuture::from(None);
-        let gauge = self.gauge.clone();
+        let (gauge, traffic) = (self.gauge.clone(), self.traffic.clone());
         // Whoever works beside the lane ends with it.
         let _gone = self.closing.gone.clone().drop_guard();
         // No callers are let in; no submission is on its way; what is left is
@@ -159,17 +140,18 @@ where
         let (mut closed, mut drained, mut abandoned) = (false, false, false);
         loop {
             self.expire();
-            let is_shut = gauge.is_shut();
             // In this order: an abandonment opens the gate as well.
-            let gate = if is_shut || abandon.is_cancelled() {
-                Gate::Reads
-            } else {
-                Gate::Open
+            let (is_paused, by_gauge) = (traffic.is_paused(), gauge.gate());
+            let gate = match by_gauge {
+                Gate::Open if abandon.is_cancelled() => Gate::Reads,
+                Gate::Open | Gate::Reads | Gate::Shut => by_gauge,
             };
-            if let Some(turn) = self.queue.start(Instant::now(), gate, ReplyTo::is_closed) {
-                running = OptionFuture::from(Some(self.execute(turn)));
+            let started = traffic.start(&mut self.queue, gate, ReplyTo::is_closed);
+            if let Some((turn, flight)) = started {
+                let execution = self.execute(turn).map(|outcome| (outcome, flight));
+                running = OptionFuture::from(Some(execution));
             }
-            self.publish();
+            traffic.set_queued(self.queue.len());
             if drained && self.is_idle() {
                 return;
             }
@@ -181,16 +163,18 @@ where
                 // What has ended is answered before it can expire, and nobody
                 // is let in once the lane is closing.
                 biased;
-                Some(outcome) = &mut running => {
+                Some((outcome, flight)) = &mut running => {
                     running = OptionFuture::from(None);
                     self.finish(outcome);
+                    drop(flight);
                 }
                 () = abandon.cancelled(), if !abandoned => {
                     abandoned = true;
                     self.abandon();
                 }
                 () = begun.cancelled(), if !closed => closed = true,
-                () = gauge.until_shut_is(!is_shut) => {}
+                () = gauge.until_gate_is_not(by_gauge) => {}
+                () = traffic.until_paused_is(!is_paused) => {}
                 () = until(self.queue.next_deadline()) => {}
                 Some(ended) = self.beside.join_next() => report(ended),
                 Some(ended) = self.notes.join_next() => report(ended),
@@ -212,18 +196,6 @@ where
             && self.notes.is_empty()
     }
 
-    fn publish(&self) {
-        let load = Traffic {
-            queued: self.queue.len(),
-            in_flight: self.queue.running().map(|turn| turn.command_id.clone()),
-        };
-        self.load.send_if_modified(|published| {
-            let changed = *published != load;
-            *published = load;
-            changed
-        });
-    }
-
     fn admit(&mut self, submission: Submission) {
         let Submission { turn, caller } = submission;
         let refused = if !turn.command.kind().bypasses_queue() || self.knows(&turn) {
@@ -235,18 +207,19 @@ where
                     },
                     Refusal::Conflict(fields) => Failure::IdConflict { fields },
                 };
-                (turn, to, failure)
+                (turn, to, self.explain(failure))
             })
         } else if self.beside.len() < self.limits.bypass_limit {
             let execution = self.execute(turn.clone());
             self.beside.spawn(attend(turn, execution, caller));
             None
         } else {
+            // Nobody who goes past the lane waits for a pause to end.
             let limit = self.limits.bypass_limit;
             Some((turn, caller.to, Failure::LaneFull { limit }))
         };
         if let Some((turn, to, failure)) = refused {
-            answer(to, Err(unsent(&turn, self.gauge.explain(failure))));
+            answer(to, Err(unsent(&turn, failure)));
         }
     }
 
@@ -311,6 +284,16 @@ where
         }
     }
 
+    /// The failure of a command that was not sent, with what that is probably
+    /// due to.
+    fn explain(&self, failure: Failure) -> Failure {
+        if self.traffic.is_paused() {
+            failure.while_paused()
+        } else {
+            self.gauge.explain(failure)
+        }
+    }
+
     fn abandon(&mut self) {
         for cut in self.queue.drain() {
             self.cut(cut, Failure::Closed, true);
@@ -321,7 +304,7 @@ where
     fn cut(&mut self, cut: Cut<ReplyTo>, failure: Failure, worth_a_note: bool) {
         let Cut { turn, to, last } = cut;
         let turn = turn.begin(Instant::now());
-        let failed = unsent(&turn, self.gauge.explain(failure));
+        let failed = unsent(&turn, self.explain(failure));
         if last && worth_a_note {
             let recorder = self.recorder.clone();
             let span = turn.span.clone();

@@ -23,8 +23,12 @@
 //!   Aftermath   owns what follows                                 aftermath
 //!   Resolver    an unknown fate is looked into, long after        resolver, doubt, docket
 //!   reconcile   what may be under way, before other mutations     reconcile, hold
-//!   vigil       a runner that executes nothing is watched         vigil, condition
+//!   vigil       a runner that executes nothing is watched         vigil, gauge, condition
 //! ```
+//!
+//! Whoever keeps the runner running watches the session's [`Vitals`], asks by a
+//! [`Probe`] of its own, tells the session what it hears, and pauses it while
+//! there is no runner ([`Pause`]).
 //!
 //! It refuses to know any transport, database or RPC: the exchange with the
 //! phone and the recorder of fates are `tower` services that it is given.
@@ -44,11 +48,13 @@ mod dispatch;
 mod docket;
 mod doubt;
 mod failure;
+mod gauge;
 mod hold;
 mod inquiry;
 mod job;
 mod lane;
 mod on_record;
+mod probe;
 mod queue;
 mod reconcile;
 mod record;
@@ -63,6 +69,7 @@ mod tally;
 mod testimony;
 #[cfg(test)]
 mod testing;
+mod traffic;
 mod turn;
 mod vigil;
 mod window;
@@ -70,9 +77,11 @@ mod window;
 pub use condition::{Condition, Drain};
 pub use config::SessionConfig;
 pub use failure::{Failed, Failure};
+pub use gauge::Vitals;
 pub use job::{Job, Receipt, Success};
-pub use lane::Load;
+pub use probe::{Probe, ProbeWindow};
 pub use record::{
     Conclusion, Intent, Record, RecordError, RecordErrorKind, Resolution, Subject, Unsettled,
 };
 pub use session::{Session, SessionTask};
+pub use traffic::{Load, Pause};

@@ -35,11 +35,11 @@ use futures_util::future::{self, BoxFuture, FutureExt, TryFutureExt};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
-use crate::condition::{Gauge, Sign};
 use crate::dispatch::{Answer, Dispatch, Unanswered};
 use crate::docket::Docket;
 use crate::doubt::Doubt;
 use crate::failure::{Failed, Failure};
+use crate::gauge::Gauge;
 use crate::hold::{Held, Raised};
 use crate::job::{Receipt, Success};
 use crate::record::{Record, RecordError, RecordErrorKind, Resolution};
@@ -247,7 +247,7 @@ where
     let begin = Instant::now();
     let answer = inner.oneshot(Dispatch::of(turn, clearance)).await;
     let outcome = settle(turn, answer, begin.elapsed());
-    gauge.hear(Sign::of(&outcome));
+    gauge.hear_outcome(&outcome);
     outcome.map_err(|Failed { receipt, failure }| Failed {
         receipt,
         failure: gauge.explain(failure),

@@ -84,6 +84,8 @@ pub(crate) enum Gate {
     Open,
     /// Reads only, past the mutations that wait.
     Reads,
+    /// Nothing.
+    Shut,
 }
 
 impl Gate {
@@ -91,6 +93,7 @@ impl Gate {
         match self {
             Self::Open => true,
             Self::Reads => !kind.is_mutation(),
+            Self::Shut => false,
         }
     }
 }

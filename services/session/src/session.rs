@@ -7,7 +7,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fleetgate_runner::{Effect, Envelope, Exchange, Fate, SendError, Udid};
+use fleetgate_runner::{Effect, Envelope, Exchange, Fate, RunnerStatus, SendError, Udid};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -17,14 +17,14 @@ use tracing::Instrument;
 
 use crate::aftermath::{Aftermath, Legacy};
 use crate::aim::AimLayer;
-use crate::condition::Gauge;
 use crate::config::SessionConfig;
 use crate::contain::ContainLayer;
 use crate::docket::Docket;
 use crate::failure::{Failed, Failure};
+use crate::gauge::{Gauge, Vitals};
 use crate::inquiry::Inquiry;
 use crate::job::{Job, Success};
-use crate::lane::{Closing, Lane, Load, Submission, Traffic};
+use crate::lane::{Closing, Lane, Submission};
 use crate::on_record::{Desk, OnRecordLayer};
 use crate::queue::Caller;
 use crate::record::{Record, RecordError, Unsettled};
@@ -33,6 +33,7 @@ use crate::recover::RecoverLostLayer;
 use crate::resend::Resend;
 use crate::resolver::Resolver;
 use crate::retry::BusyRetry;
+use crate::traffic::{Load, Pause, Traffic};
 use crate::turn::Turn;
 use crate::window::WindowLayer;
 
@@ -80,7 +81,7 @@ const INBOX: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Session {
     inbox: mpsc::Sender<Submission>,
-    load: watch::Receiver<Traffic>,
+    traffic: Traffic,
     gauge: Gauge,
 }
 
@@ -115,13 +116,18 @@ impl Session {
         let lane_span = tracing::info_span!(parent: None, "lane", device.id = %device);
         let aftermath_span = tracing::info_span!(parent: None, "aftermath", device.id = %device);
         let budgets = config.budgets;
-        let gauge = Gauge::new(budgets);
+        let gauge = Gauge::new(budgets).holding_when_wedged(config.hold_when_wedged);
         let legacy = Legacy::new(unsettled, budgets, config.reconcile_patience, &gauge);
         let (docket, doubts, ids) = Docket::new();
         let recorder = Recorder::new(recorder, device, config.record_patience);
+        let failures = gauge.clone();
         // One read or one send, whoever it is for.
         let probe = ServiceBuilder::new()
             .layer(RetryLayer::new(Resend::new(budgets)))
+            .map_err(move |error| {
+                failures.hear_failure(&error);
+                error
+            })
             .layer(WindowLayer::new(budgets))
             .service(exchange);
         let inquiry = Inquiry::new(probe.clone());
@@ -142,7 +148,7 @@ impl Session {
             .layer(RecoverLostLayer::new(budgets))
             .service(probe);
         let (inbox, submissions) = mpsc::channel(INBOX);
-        let (published, load) = watch::channel(Traffic::default());
+        let traffic = Traffic::default();
         let aftermath = Aftermath {
             resolver: Resolver::new(inquiry.clone(), recorder.clone(), budgets, ids),
             doubts,
@@ -156,23 +162,50 @@ impl Session {
             recorder,
             config,
             closing.clone(),
-            published,
+            traffic.clone(),
             gauge.clone(),
         );
         let mut task = JoinSet::new();
         task.spawn(lane.run(submissions).instrument(lane_span));
         task.spawn(aftermath.run(legacy).instrument(aftermath_span));
-        (Self { inbox, load, gauge }, SessionTask { task, closing })
+        let session = Self {
+            inbox,
+            traffic,
+            gauge,
+        };
+        (session, SessionTask { task, closing })
     }
 
     /// How busy the device is, and how its runner fares.
     pub fn load(&self) -> Load {
-        let Traffic { queued, in_flight } = self.load.borrow().clone();
-        Load {
-            queued,
-            in_flight,
-            condition: self.gauge.condition(),
-        }
+        self.traffic.load(self.gauge.condition())
+    }
+
+    /// What is noticed of the runner: the present state, and every change.
+    pub fn vitals(&self) -> watch::Receiver<Vitals> {
+        self.gauge.vitals()
+    }
+
+    /// From now on nothing that is queued starts, neither mutations nor reads,
+    /// until every [`Pause`] has been dropped.
+    ///
+    /// What is in flight goes on ([`idle`](Self::idle)); `status` goes past. What
+    /// waits keeps its place, and ends not sent at its deadline. A session that
+    /// is shut down meanwhile waits for the pause's end for its grace only.
+    pub fn pause(&self) -> Pause {
+        self.traffic.pause()
+    }
+
+    /// Waits until nothing is in flight on the lane. Nothing will be as long as
+    /// the caller has a [`Pause`] from before; otherwise something may be by the
+    /// time that this is read.
+    pub async fn idle(&self) {
+        self.traffic.until_idle().await;
+    }
+
+    /// Tells the session what somebody beside it has heard from the runner.
+    pub fn hear(&self, status: &RunnerStatus) {
+        self.gauge.hear_status(status);
     }
 }
 

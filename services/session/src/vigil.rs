@@ -11,8 +11,8 @@ use fleetgate_runner::{Budgets, Envelope, SendError};
 use tower::Service;
 
 use crate::backoff::Backoff;
-use crate::condition::{Gauge, Sign};
 use crate::dispatch::Dispatch;
+use crate::gauge::Gauge;
 use crate::inquiry::Inquiry;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ where
     loop {
         tokio::time::sleep(backoff.pause()).await;
         if let Some(status) = inquiry.status().await {
-            gauge.hear(Sign::of_state(&status.state));
+            gauge.hear_status(&status);
         }
     }
 }

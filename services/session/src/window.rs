@@ -78,6 +78,7 @@ where
         let window = match allowance {
             Allowance::Command => self.budgets.budget(request.command.kind().class()).window,
             Allowance::Recovery => self.budgets.recovery_window(),
+            Allowance::Readiness => self.budgets.readiness_window(),
         };
         let sent = tally.attempt();
         let exchange = Exchange {
