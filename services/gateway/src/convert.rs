@@ -5,6 +5,7 @@
 //! further check. Nothing here does I/O, knows a device or builds a status.
 
 mod content;
+mod device;
 mod enums;
 mod fields;
 mod record;
@@ -16,6 +17,7 @@ mod time;
 mod violations;
 
 pub(crate) use content::{Content, asked, types_other_text};
+pub(crate) use device::{command_fate, cordon, ledger_health, state_name, transition};
 pub(crate) use record::{command_query, event, fate_change, pending_record, record};
 pub(crate) use reply::CommandResponse;
 pub(crate) use request::{Asked, CommandRequest, ask};

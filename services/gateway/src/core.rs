@@ -27,6 +27,7 @@ use tracing::{Instrument, Span, debug};
 use crate::claim::{Claim, Claims};
 use crate::convert::{Asked, CommandRequest, CommandResponse, ask, receipt};
 use crate::deadline::Deadline;
+use crate::feed::Feed;
 use crate::fleet::{Fleet, NoSession};
 use crate::kept::Kept;
 use crate::pending::{Admitted, Pending};
@@ -42,6 +43,7 @@ pub(crate) struct Core(Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) fleet: Fleet,
     pub(crate) ledger: Ledger,
+    pub(crate) feed: Feed,
     pub(crate) pending: Pending,
     pub(crate) start_time: SystemTime,
     /// How long a fate is waited for that nobody here is about to find out.
@@ -51,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) attended: TaskTracker,
     /// Ends streams that do not end by themselves.
     pub(crate) stop: CancellationToken,
+    /// Tells whoever runs the gateway that a caller wants its end.
+    pub(crate) quit: CancellationToken,
     pub(crate) max_request_bytes: usize,
     pub(crate) max_reply_bytes: usize,
 }
@@ -87,6 +91,10 @@ impl Core {
         &self.0.ledger
     }
 
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.0.feed
+    }
+
     pub(crate) fn pending(&self) -> &Pending {
         &self.0.pending
     }
@@ -101,6 +109,10 @@ impl Core {
 
     pub(crate) fn stop(&self) -> &CancellationToken {
         &self.0.stop
+    }
+
+    pub(crate) fn quit(&self) -> &CancellationToken {
+        &self.0.quit
     }
 
     pub(crate) fn max_request_bytes(&self) -> usize {

@@ -13,6 +13,7 @@
 //! it like any other and is answered, and recorded, as not sent.
 
 mod roster;
+pub(crate) mod settings;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,7 @@ use crate::config::{Devices, RunnerPort};
 use crate::convert::timestamp;
 use crate::recorder::Recorder;
 use roster::{DeviceState, Entry, Roster};
+use settings::Settings;
 
 /// What a fleet is made of.
 #[derive(Debug)]
@@ -56,6 +58,7 @@ pub(crate) struct Fleet {
     roster: Arc<watch::Sender<Roster>>,
     sessions: Mutex<Sessions>,
     recorder: Recorder,
+    settings: Settings,
     config: SessionConfig,
 }
 
@@ -85,7 +88,11 @@ pub(crate) enum NoSession {
 
 impl Fleet {
     /// Starts to watch usbmuxd.
-    pub(crate) fn spawn(config: FleetConfig, recorder: Recorder) -> (Self, FleetTasks) {
+    pub(crate) fn spawn(
+        config: FleetConfig,
+        recorder: Recorder,
+        settings: Settings,
+    ) -> (Self, FleetTasks) {
         let FleetConfig {
             dialer,
             usbmuxd: mux,
@@ -122,6 +129,7 @@ impl Fleet {
             roster,
             sessions,
             recorder,
+            settings,
             config: session,
         };
         (
@@ -213,6 +221,11 @@ impl Fleet {
                 return;
             }
         }
+    }
+
+    /// What operators have said about the phones.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// True once no command is admitted any more.

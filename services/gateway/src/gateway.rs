@@ -26,8 +26,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info, info_span, warn};
 
+use crate::chronicle::{Chronicle, ChronicleTask};
 use crate::config::{Config, Synchronous};
 use crate::core::{Core, Shared};
+use crate::feed::Feed;
+use crate::fleet::settings::{Settings, SettingsTask};
 use crate::fleet::{Fleet, FleetConfig, FleetTasks};
 use crate::pending::Pending;
 use crate::recorder::Recorder;
@@ -85,6 +88,8 @@ pub struct Gateway {
     connections: Connections,
     health: Health,
     tasks: FleetTasks,
+    settings: SettingsTask,
+    chronicle: ChronicleTask,
     drain_timeout: Duration,
 }
 
@@ -93,22 +98,27 @@ impl Gateway {
     pub async fn start(config: Config, overrides: Overrides) -> Result<Self, StartError> {
         let ledger = Ledger::open(ledger_config(&config)).await?;
         let pending = Pending::default();
-        let recorder = Recorder::new(ledger.clone(), pending.clone());
+        let feed = Feed::default();
+        let (chronicle, chronicle_task) = Chronicle::new(feed.clone(), ledger.clone());
+        let (settings, settings_task) = Settings::load(ledger.clone(), &config.device).await?;
+        let recorder = Recorder::new(ledger.clone(), pending.clone(), chronicle);
         let settle_patience = overrides.budgets.of(SETTLE_PATIENCE);
         let fleet = FleetConfig {
             unsettled: unsettled(&ledger).await?,
             ..fleet_config(&config, overrides)
         };
-        let (fleet, mut tasks) = Fleet::spawn(fleet, recorder);
+        let (fleet, mut tasks) = Fleet::spawn(fleet, recorder, settings);
         let core = Core::new(Shared {
             fleet,
             ledger,
+            feed,
             pending,
             start_time: SystemTime::now(),
             settle_patience,
             heartbeat_interval: config.server.heartbeat_interval,
             attended: TaskTracker::new(),
             stop: CancellationToken::new(),
+            quit: CancellationToken::new(),
             max_request_bytes: bytes(config.server.max_request_bytes.as_u64()),
             max_reply_bytes: bytes(config.server.max_reply_bytes.as_u64()),
         });
@@ -128,6 +138,8 @@ impl Gateway {
             connections,
             health,
             tasks,
+            settings: settings_task,
+            chronicle: chronicle_task,
             drain_timeout,
         })
     }
@@ -135,6 +147,12 @@ impl Gateway {
     /// Where clients find the gateway.
     pub fn local_addr(&self) -> SocketAddr {
         self.connections.local_addr()
+    }
+
+    /// Ends once a caller has asked for the end of the gateway, by
+    /// `DrainGateway`. [`Gateway::shutdown`] is what is to follow.
+    pub async fn drain_requested(&self) {
+        self.core.quit().cancelled().await;
     }
 
     /// Ends the gateway: new commands are refused, those under way may end for
@@ -145,6 +163,8 @@ impl Gateway {
             connections,
             mut health,
             tasks,
+            settings,
+            chronicle,
             drain_timeout,
         } = self;
         let deadline = Instant::now() + drain_timeout;
@@ -164,6 +184,9 @@ impl Gateway {
         };
         connections.cut().await;
         tasks.shutdown().await;
+        settings.shutdown().await;
+        // What the end itself was is told by now.
+        chronicle.shutdown().await;
         core.ledger().close().await;
         info!("stopped");
         drained
@@ -225,7 +248,7 @@ fn fleet_config(config: &Config, overrides: Overrides) -> FleetConfig {
     let Overrides { budgets, dialer } = overrides;
     let mux = UsbmuxdConfig::default();
     FleetConfig {
-        dialer: dialer.unwrap_or_else(|| Dialer::to(config.usbmuxd.address.clone())),
+        dialer: dialer.unwrap_or_else(|| Dialer::to(config.usbmuxds()[0].1.clone())),
         // Parts of every window, and so on the windows' clock.
         usbmuxd: UsbmuxdConfig {
             patience: budgets.of(mux.patience),

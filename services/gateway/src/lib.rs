@@ -11,11 +11,13 @@
 //! its own answer.
 
 mod automation_service;
+mod chronicle;
 mod claim;
 pub mod config;
 mod convert;
 mod core;
 mod deadline;
+mod feed;
 mod fleet;
 mod fleet_service;
 mod gateway;

@@ -1,5 +1,9 @@
 //! The ledger as the session sees it: a `tower` service that takes a [`Record`]
 //! and answers once it is durable.
+//!
+//! A fate is told to those who watch the fleet as soon as it is on record, and
+//! not before. One that the ledger took after its session had given up waiting
+//! for that is not told: the ledger has it.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,6 +11,7 @@ use std::task::{Context, Poll};
 use fleetgate_ledger::{
     KeptReply, Ledger, LedgerError, NewFate, NewIntent, NewRecord, NewResolution, Outcome,
 };
+use fleetgate_proto::v1 as pb;
 use fleetgate_runner::{CommandId, Reply};
 use fleetgate_session::{
     Conclusion, Failure, Intent, Receipt, Record, RecordError, RecordErrorKind, Resolution, Subject,
@@ -16,6 +21,8 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tower::Service;
 
+use crate::chronicle::Chronicle;
+use crate::convert::command_fate;
 use crate::kept::Kept;
 use crate::pending::Pending;
 
@@ -27,11 +34,16 @@ const MAX_WORDS: usize = 2048;
 pub(crate) struct Recorder {
     ledger: Ledger,
     pending: Pending,
+    chronicle: Chronicle,
 }
 
 impl Recorder {
-    pub(crate) fn new(ledger: Ledger, pending: Pending) -> Self {
-        Self { ledger, pending }
+    pub(crate) fn new(ledger: Ledger, pending: Pending, chronicle: Chronicle) -> Self {
+        Self {
+            ledger,
+            pending,
+            chronicle,
+        }
     }
 }
 
@@ -45,7 +57,11 @@ impl Service<Record> for Recorder {
     }
 
     fn call(&mut self, record: Record) -> Self::Future {
-        let Self { ledger, pending } = self.clone();
+        let Self {
+            ledger,
+            pending,
+            chronicle,
+        } = self.clone();
         async move {
             match record {
                 Record::Intent(intent) => {
@@ -63,19 +79,46 @@ impl Service<Record> for Recorder {
                     // Also if the session's patience ends before the ledger does.
                     let _ended = pending.ending(&conclusion.receipt.command_id);
                     let asked = asked(&pending, &conclusion.receipt.command_id);
+                    let Conclusion {
+                        device,
+                        receipt,
+                        reason,
+                        ..
+                    } = &*conclusion;
+                    let fate = command_fate(device, receipt, reason.clone(), false);
                     conclude(&ledger, *conclusion, asked)
                         .await
                         .map_err(refused)?;
+                    chronicle.command(fate);
                 }
                 Record::Resolved(resolution) => {
+                    let command_id = resolution.receipt.command_id.clone();
+                    let Resolution {
+                        device,
+                        receipt,
+                        reason,
+                        ..
+                    } = &*resolution;
+                    let fate = command_fate(device, receipt, reason.clone(), false);
                     let resolution = resolved(*resolution);
                     ledger.resolve(resolution).await.map_err(unresolvable)?;
+                    chronicle.command(pb::CommandFate {
+                        revised: is_revised(&ledger, &command_id).await,
+                        ..fate
+                    });
                 }
             }
             Ok(())
         }
         .boxed()
     }
+}
+
+/// Whether the newest word on a command is not the first: a command may have
+/// been left without one. If that cannot be read, there was one in most cases.
+async fn is_revised(ledger: &Ledger, command_id: &CommandId) -> bool {
+    let words = ledger.history(command_id).await;
+    words.map_or(true, |words| words.len() > 1)
 }
 
 /// What the caller asked for, in its own form: a session knows only what it
@@ -280,6 +323,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use crate::feed::Feed;
 
     #[tokio::test]
     async fn a_fate_of_a_command_that_is_not_on_record_any_more_is_not_offered_again() {
@@ -308,7 +352,8 @@ mod tests {
             why: "the runner's journal has it".to_owned(),
             settled_for_good: true,
         };
-        let recorder = Recorder::new(ledger.clone(), Pending::default());
+        let (chronicle, _task) = Chronicle::new(Feed::default(), ledger.clone());
+        let recorder = Recorder::new(ledger.clone(), Pending::default(), chronicle);
         let resolved = Record::Resolved(Box::new(resolution));
         let refused = recorder.oneshot(resolved).await.unwrap_err();
         assert_eq!(refused.kind, RecordErrorKind::Duplicate);

@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use fleetgate_ledger::{
     Checkpoint, CommandQuery, CommandRow, Conclusion, EventKind, LedgerEvent, Outcome, PageToken,
-    Subject, Transition,
+    Subject,
 };
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::ledger_event::Entry;
@@ -13,6 +13,7 @@ use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
 use serde_json::Map;
 
+use super::device::transition;
 use super::enums::{effect, fate, fate_from, kind, kind_from};
 use super::fields::page_size;
 use super::time::{duration, moment, timestamp};
@@ -119,34 +120,6 @@ pub(crate) fn event(event: LedgerEvent) -> pb::LedgerEvent {
             }),
         }),
     }
-}
-
-/// What a phone went through as the API tells it.
-pub(crate) fn transition(transition: Transition) -> pb::DeviceTransition {
-    let Transition {
-        seq,
-        at,
-        device,
-        from,
-        to,
-        reason,
-        detail,
-    } = transition;
-    pb::DeviceTransition {
-        seq: u64::try_from(seq).unwrap_or_default(),
-        time: Some(timestamp(at)),
-        device: device.into(),
-        from: state(&from).into(),
-        to: state(&to).into(),
-        reason,
-        detail,
-    }
-}
-
-/// A state by the name that the ledger has for it. One that a newer gateway
-/// wrote may be unknown to this one.
-fn state(name: &str) -> pb::DeviceState {
-    pb::DeviceState::from_str_name(&format!("DEVICE_STATE_{name}")).unwrap_or_default()
 }
 
 fn command_entry(kind: EventKind, row: CommandRow) -> Entry {

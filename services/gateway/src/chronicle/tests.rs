@@ -1,0 +1,126 @@
+use std::time::Duration;
+
+use fleetgate_ledger::LedgerConfig;
+use tempfile::TempDir;
+
+use super::*;
+use crate::feed::Followed;
+
+const PHONE: &str = "00008110-000978540290401E";
+
+async fn ledger() -> (TempDir, Ledger) {
+    let directory = TempDir::new().unwrap();
+    let config = LedgerConfig::new(directory.path().join("ledger.db"));
+    (directory, Ledger::open(config).await.unwrap())
+}
+
+fn device() -> pb::Device {
+    pb::Device {
+        udid: PHONE.to_owned(),
+        ..pb::Device::default()
+    }
+}
+
+fn transition(reason: &str) -> pb::DeviceTransition {
+    pb::DeviceTransition {
+        device: PHONE.to_owned(),
+        from: pb::DeviceState::Detached.into(),
+        to: pb::DeviceState::Attached.into(),
+        reason: reason.to_owned(),
+        detail: Some("in words".to_owned()),
+        ..pb::DeviceTransition::default()
+    }
+}
+
+async fn reasons(ledger: &Ledger) -> Vec<String> {
+    let device = PHONE.parse().unwrap();
+    let page = ledger.transitions(&device, 1000, None).await.unwrap();
+    let newest_first = page.transitions.into_iter().rev();
+    newest_first.map(|transition| transition.reason).collect()
+}
+
+#[tokio::test]
+async fn what_was_told_is_on_record_in_its_order_once_the_writer_has_ended() {
+    let (_directory, ledger) = ledger().await;
+    let feed = Feed::default();
+    let (chronicle, task) = Chronicle::new(feed.clone(), ledger.clone());
+    let start = feed.now();
+    let told: Vec<_> = (0..700).map(|n| format!("REASON_{n}")).collect();
+    for reason in &told {
+        chronicle.moved(device(), transition(reason));
+    }
+    let Followed::Events(events) = feed.after(start, 1000) else {
+        panic!("no gap")
+    };
+    assert_eq!(events.len(), 700, "at once");
+    task.shutdown().await;
+    assert_eq!(reasons(&ledger).await, told);
+    let device = PHONE.parse().unwrap();
+    let page = ledger.transitions(&device, 1, None).await.unwrap();
+    let last = &page.transitions[0];
+    assert_eq!(
+        (last.from.as_str(), last.to.as_str()),
+        ("DETACHED", "ATTACHED")
+    );
+    assert_eq!(last.detail.as_deref(), Some("in words"));
+
+    chronicle.moved(device_after(), transition("LATE"));
+    assert_eq!(
+        reasons(&ledger).await.len(),
+        700,
+        "nothing is taken any more"
+    );
+    ledger.close().await;
+}
+
+fn device_after() -> pb::Device {
+    device()
+}
+
+#[tokio::test]
+async fn what_finds_the_queue_full_is_told_all_the_same_and_on_record_as_lost() {
+    let (_directory, ledger) = ledger().await;
+    let feed = Feed::default();
+    let (chronicle, task) = Chronicle::with_queue(feed.clone(), ledger.clone(), 2);
+    let start = feed.now();
+    // The writer has no turn in between: one thread, no await.
+    for reason in ["ONE", "TWO", "THREE", "FOUR", "FIVE"] {
+        chronicle.moved(device(), transition(reason));
+    }
+    let Followed::Events(events) = feed.after(start, 9) else {
+        panic!("no gap")
+    };
+    assert_eq!(events.len(), 5);
+    task.shutdown().await;
+    assert_eq!(reasons(&ledger).await, ["ONE", "TWO"]);
+    let page = ledger.tail(None, 100).await.unwrap();
+    let lost = page
+        .events
+        .into_iter()
+        .find_map(|event| match event.subject {
+            fleetgate_ledger::Subject::Operation(operation) => Some(operation),
+            _ => None,
+        });
+    let lost = lost.unwrap();
+    assert_eq!(
+        (lost.who.as_str(), lost.what.as_str()),
+        ("fleetgate", "transitions-lost")
+    );
+    assert_eq!(lost.detail["count"], 3);
+    ledger.close().await;
+}
+
+#[tokio::test]
+async fn a_ledger_that_takes_nothing_neither_stops_the_telling_nor_the_end() {
+    let (_directory, ledger) = ledger().await;
+    ledger.close().await;
+    let feed = Feed::default();
+    let (chronicle, task) = Chronicle::new(feed.clone(), ledger);
+    for _ in 0..2000 {
+        chronicle.moved(device(), transition("PLUGGED"));
+    }
+    assert_eq!(feed.after(feed.at(2000), 1), Followed::Events(Vec::new()));
+    tokio::time::timeout(Duration::from_secs(10), task.shutdown())
+        .await
+        .unwrap();
+}
