@@ -2,4 +2,5 @@
 
 mod framing;
 mod golden;
+mod lockdown;
 mod properties;
