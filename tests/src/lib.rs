@@ -291,6 +291,7 @@ pub fn test_config(dir: &Path) -> Config {
     let text = format!(
         "server.listen = '127.0.0.1:0'\n\
          ledger.path = '{}'\n\
+         health.probe_interval = '0s'\n\
          runner.port = {}\n",
         dir.join("ledger.db").display(),
         fleetgate_simulator::scenario::DEFAULT_PORT,

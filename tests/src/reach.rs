@@ -26,7 +26,7 @@ impl Reach {
     /// Opens the lab's socket, if there is to be one, and configures where it
     /// is.
     pub(crate) async fn open(self, lab: &Lab, dir: &Path, config: &mut Config) {
-        config.usbmuxd.address = match self {
+        config.usbmuxd.address = Some(match self {
             Self::Memory => return,
             Self::Unix => {
                 let path = dir.join("usbmuxd");
@@ -38,7 +38,7 @@ impl Reach {
                 let address = lab.serve_tcp(any).await.expect("a TCP socket");
                 Address::Tcp(address.to_string())
             }
-        };
+        });
     }
 
     /// What a gateway is started with besides its configuration.

@@ -3,12 +3,12 @@
 //! Every key, its unit and its default stand here and nowhere else. A key that
 //! is not known, a value that cannot be used and a device that is named twice
 //! are refused, and the refusal names the file, the key and the line, or the
-//! variable. What is not refused here is usable: nothing is checked again
+//! variable; where two sections do not go together, both. What is not refused here is usable: nothing is checked again
 //! later.
 //!
 //! A variable overrides one key: `FLEETGATE_SERVER__LISTEN` is `listen` of
 //! `[server]`. Variables without a double underscore belong to the command
-//! line. Devices can be listed in the file only.
+//! line. Hosts, launches and devices can be listed in the file only.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -21,12 +21,20 @@ use serde::Deserialize;
 mod defaults;
 mod devices;
 mod env;
+mod fleet;
+mod hosts;
+mod launches;
 #[cfg(test)]
 mod tests;
+mod together;
 mod values;
 
 pub use devices::{DeviceConfig, Devices};
-pub use values::{Alias, Listen, RunnerPort, UnusableValue};
+pub use fleet::{AdminSection, HealthSection, RunnerSection};
+pub use hosts::{HostConfig, Hosts, LOCAL};
+pub use launches::{LaunchCommand, LaunchConfig, LaunchWay, Launches};
+pub use together::Discord;
+pub use values::{Alias, Labels, Listen, Name, RunnerPort, UnusableValue};
 
 /// The whole configuration. `Config::default()` is what an empty file gives.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -34,16 +42,24 @@ pub use values::{Alias, Listen, RunnerPort, UnusableValue};
 pub struct Config {
     /// `[server]`: the gRPC server.
     pub server: ServerConfig,
-    /// `[usbmuxd]`: where the phones are.
+    /// `[usbmuxd]`: where the phones of this host are.
     pub usbmuxd: UsbmuxdSection,
+    /// `[[host]]`: where others are.
+    pub host: Hosts,
     /// `[ledger]`: where commands and their fates are recorded.
     pub ledger: LedgerSection,
     /// `[lane]`: the queue of each device.
     pub lane: LaneSection,
     /// `[runner]`: the automation runners.
     pub runner: RunnerSection,
+    /// `[[launch]]`: how they come up.
+    pub launch: Launches,
+    /// `[health]`: how they are watched, and what becomes of those that fail.
+    pub health: HealthSection,
     /// `[[device]]`: phones that are known by name.
     pub device: Devices,
+    /// `[admin]`: where the process tells how it fares.
+    pub admin: AdminSection,
     /// `[log]`: what the process writes about itself.
     pub log: LogSection,
 }
@@ -107,22 +123,14 @@ impl Default for ServerConfig {
     }
 }
 
-/// `[usbmuxd]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// `[usbmuxd]`: the host that is called `local`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UsbmuxdSection {
-    /// A socket's path or `host:port`. Default: what `USBMUXD_SOCKET_ADDRESS`
-    /// says, or `/var/run/usbmuxd`.
-    #[serde(deserialize_with = "values::address")]
-    pub address: Address,
-}
-
-impl Default for UsbmuxdSection {
-    fn default() -> Self {
-        Self {
-            address: defaults::usbmuxd_address(),
-        }
-    }
+    /// A socket's path or `host:port`. Default: none beside a `[[host]]`;
+    /// without any, what `USBMUXD_SOCKET_ADDRESS` says, or `/var/run/usbmuxd`.
+    #[serde(deserialize_with = "values::some_address")]
+    pub address: Option<Address>,
 }
 
 /// `[ledger]`.
@@ -186,29 +194,6 @@ impl Default for LaneSection {
     }
 }
 
-/// `[runner]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RunnerSection {
-    /// The port that the runner of every phone listens on, unless its
-    /// `[[device]]` says otherwise. No default: a phone without a known port
-    /// cannot be driven.
-    pub port: Option<RunnerPort>,
-    /// How long a command is offered again to a runner that answers
-    /// `RUNNER_BUSY`, if its caller's deadline allows that. Default `30s`.
-    #[serde(deserialize_with = "values::duration")]
-    pub busy_ceiling: Duration,
-}
-
-impl Default for RunnerSection {
-    fn default() -> Self {
-        Self {
-            port: None,
-            busy_ceiling: Duration::from_secs(30),
-        }
-    }
-}
-
 /// `[log]`: taken by the process that runs the gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -266,11 +251,22 @@ pub enum ConfigError {
         /// What is wrong with it.
         source: Box<figment::Error>,
     },
-    /// A variable that would set devices.
-    #[error("environment variable {variable}: devices can be listed in the file only")]
-    DeviceVariable {
+    /// A variable that would add to a list.
+    #[error(
+        "environment variable {variable}: hosts, launches and devices can be listed in the file \
+         only"
+    )]
+    ListVariable {
         /// Its name.
         variable: String,
+    },
+    /// Two sections that do not go together.
+    #[error("{source}{}", file.as_ref().map(|file| format!(" ({})", file.display())).unwrap_or_default())]
+    Discord {
+        /// The file, if there is one.
+        file: Option<PathBuf>,
+        /// What is wrong.
+        source: Discord,
     },
 }
 
@@ -305,6 +301,13 @@ impl Config {
         // Typed straight from the text, because only that knows the lines.
         let config: Self = toml::from_str(&text).map_err(in_file)?;
         let table: toml::Table = toml::from_str(&text).map_err(in_file)?;
-        env::over(config, table, variables)
+        let config = env::over(config, table, variables)?;
+        match config.discord() {
+            None => Ok(config),
+            Some(source) => Err(ConfigError::Discord {
+                file: path.map(Path::to_owned),
+                source,
+            }),
+        }
     }
 }

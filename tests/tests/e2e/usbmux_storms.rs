@@ -171,7 +171,7 @@ async fn no_command_ever_lands_on_another_phone_however_often_usbmuxd_restarts()
 /// How many sockets lead to the lab's usbmuxd. The tests of one process share
 /// its descriptors, so those of one lab are told by its address.
 fn sockets(rig: &Rig) -> usize {
-    match &rig.config.usbmuxd.address {
+    match rig.config.usbmuxd.address.as_ref().unwrap() {
         // The far end of a connection carries the listener's path, and goes
         // when the near end does.
         Address::Unix(path) => lines("/proc/net/unix")

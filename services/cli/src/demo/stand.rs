@@ -157,9 +157,9 @@ fn config(
 ) -> anyhow::Result<Config> {
     let device = |phone: &PhoneSpec| -> anyhow::Result<DeviceConfig> {
         Ok(DeviceConfig {
-            udid: phone.udid.clone(),
             alias: Some(Alias::try_from(alias(&phone.name))?),
             runner_port: Some(RunnerPort::try_from(phone.port)?),
+            ..DeviceConfig::new(phone.udid.clone())
         })
     };
     let devices = phones
@@ -168,10 +168,8 @@ fn config(
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut config = Config::default();
     config.server.listen = Listen::try_from(address)?;
-    config.usbmuxd.address = socket
-        .to_string_lossy()
-        .parse()
-        .map_err(|error| anyhow!("{error}"))?;
+    let address = socket.to_string_lossy().parse();
+    config.usbmuxd.address = Some(address.map_err(|error| anyhow!("{error}"))?);
     config.ledger.path = files.ledger();
     config.device = Devices::try_from(devices)?;
     Ok(config)

@@ -92,14 +92,13 @@ impl Bench {
         let scenario = Scenario::fleet(2).scaled(TIME_SCALE);
         let first = &scenario.phones[0];
         let device = DeviceConfig {
-            udid: first.udid.clone(),
             alias: Some(Alias::try_from(DEVICE.to_owned()).unwrap()),
-            runner_port: None,
+            ..DeviceConfig::new(first.udid.clone())
         };
         let mut config = Config::default();
         config.server.listen =
             Listen::try_from(std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        config.usbmuxd.address = socket.to_string_lossy().parse().unwrap();
+        config.usbmuxd.address = Some(socket.to_string_lossy().parse().unwrap());
         config.ledger.path = directory.path().join("ledger.db");
         config.runner.port = Some(RunnerPort::try_from(first.port).unwrap());
         config.device = Devices::try_from(vec![device]).unwrap();

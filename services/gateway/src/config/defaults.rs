@@ -8,6 +8,10 @@ use fleetgate_device::Address;
 pub(super) const MAX_CONCURRENT_STREAMS: NonZeroU32 = NonZeroU32::new(256).expect("not zero");
 pub(super) const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
 pub(super) const LANE_CAPACITY: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
+pub(super) const MAX_LAUNCHES: NonZeroUsize = NonZeroUsize::new(8).expect("not zero");
+pub(super) const PROBE_FAILURES: NonZeroU32 = NonZeroU32::new(3).expect("not zero");
+pub(super) const QUARANTINE_AFTER: NonZeroU32 = NonZeroU32::new(5).expect("not zero");
+pub(super) const DRIFT_FAILURES: NonZeroU32 = NonZeroU32::new(3).expect("not zero");
 
 /// Where every usbmuxd listens unless it is told otherwise.
 const USBMUXD_SOCKET: &str = "/var/run/usbmuxd";

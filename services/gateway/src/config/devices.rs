@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use fleetgate_runner::Udid;
 use serde::Deserialize;
 
-use super::values::{Alias, RunnerPort};
+use super::values::{self, Alias, Labels, Name, RunnerPort};
 
 /// One `[[device]]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -17,6 +17,38 @@ pub struct DeviceConfig {
     pub alias: Option<Alias>,
     /// The port that its runner listens on. Default: `port` of `[runner]`.
     pub runner_port: Option<RunnerPort>,
+    /// The `[[launch]]` by which its runner comes up, whatever `runner_port`
+    /// says. No default.
+    pub launch: Option<Name>,
+    /// Whatever operators want to select it by. UpdateDevice goes before these.
+    /// Default: none.
+    #[serde(default)]
+    pub labels: Labels,
+    /// What its owner calls it. Default: what the phone says.
+    #[serde(default, deserialize_with = "values::fact")]
+    pub name: Option<String>,
+    /// Which model it is, such as `iPhone14,5`. Default: what the phone says.
+    #[serde(default, deserialize_with = "values::fact")]
+    pub model: Option<String>,
+    /// Its version of iOS. Default: what the phone says.
+    #[serde(default, deserialize_with = "values::fact")]
+    pub os_version: Option<String>,
+}
+
+impl DeviceConfig {
+    /// A phone of which nothing but its UDID is set.
+    pub fn new(udid: Udid) -> Self {
+        Self {
+            udid,
+            alias: None,
+            runner_port: None,
+            launch: None,
+            labels: Labels::default(),
+            name: None,
+            model: None,
+            os_version: None,
+        }
+    }
 }
 
 /// Every `[[device]]`, without repetitions.
@@ -28,6 +60,11 @@ impl Devices {
     /// The devices in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &DeviceConfig> {
         self.0.iter()
+    }
+
+    /// One device.
+    pub fn get(&self, udid: &Udid) -> Option<&DeviceConfig> {
+        self.0.iter().find(|device| device.udid == *udid)
     }
 }
 

@@ -15,6 +15,9 @@ use super::{Config, ConfigError};
 const PREFIX: &str = "FLEETGATE_";
 const SEPARATOR: &str = "__";
 
+/// Sections that are lists, which a variable cannot add to.
+const LISTS: [&str; 3] = ["device", "host", "launch"];
+
 /// Deeper than any key of ours.
 const MAX_DEPTH: usize = 16;
 
@@ -33,8 +36,9 @@ pub(super) fn over(
     let mut figment = Figment::from(Serialized::defaults(table));
     let mut config = config;
     for (key, variable, value) in variables {
-        if key == "device" || key.starts_with("device.") {
-            return Err(ConfigError::DeviceVariable { variable });
+        let section = key.split('.').next();
+        if section.is_some_and(|section| LISTS.contains(&section)) {
+            return Err(ConfigError::ListVariable { variable });
         }
         (figment, config) = lay(&figment, &key, &value).map_err(|mut source| {
             // Where in this source the value was laid over the rest helps nobody.

@@ -5,6 +5,8 @@ use std::fs;
 
 use super::*;
 
+mod fleet;
+
 fn from_file(text: &str) -> Result<Config, ConfigError> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("fleetgate.toml");
@@ -110,7 +112,7 @@ fn every_key_of_the_file_is_taken() {
     assert_eq!(config.server.tcp_keepalive, Duration::from_secs(13));
     assert_eq!(
         config.usbmuxd.address,
-        Address::Tcp("127.0.0.1:27015".to_owned())
+        Some(Address::Tcp("127.0.0.1:27015".to_owned()))
     );
     assert_eq!(config.ledger.path, PathBuf::from("/var/lib/fleetgate/l.db"));
     assert_eq!(config.ledger.synchronous, Synchronous::Normal);
@@ -148,6 +150,10 @@ fn unknown_keys_are_refused_in_every_section() {
         "[ledger]\nspeed = 1",
         "[lane]\nspeed = 1",
         "[runner]\nspeed = 1",
+        "[health]\nspeed = 1",
+        "[admin]\nspeed = 1",
+        "[[host]]\nname = \"a\"\naddress = \"/a\"\nspeed = 1",
+        "[[launch]]\nname = \"a\"\nport = 8100\nspeed = 1",
         "[log]\nspeed = 1",
         "[[device]]\nudid = \"00008110-000978540290401E\"\nspeed = 1",
     ] {
@@ -305,6 +311,9 @@ fn a_bad_variable_is_named() {
         ("FLEETGATE_NOWHERE__KEY", "1"),
         ("FLEETGATE_RUNNER__PORT", "22"),
         ("FLEETGATE_DEVICE__UDID", "00008110-000978540290401E"),
+        ("FLEETGATE_HOST__NAME", "rack"),
+        ("FLEETGATE_LAUNCH__NAME", "xcode"),
+        ("FLEETGATE_HEALTH__PROBE_FAILURES", "0"),
     ] {
         let message = from_env(name, value).unwrap_err().to_string();
         assert!(message.contains(name), "{message}");

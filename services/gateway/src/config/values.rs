@@ -1,6 +1,7 @@
 //! Values that are checked where they are parsed, so that an error knows its
 //! line and whoever holds one need not check it again.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -29,6 +30,21 @@ pub enum UnusableValue {
     /// An alias that cannot be typed or shown.
     #[error("not an alias: expected 1 to {max} printable characters without spaces", max = Alias::MAX_CHARS)]
     Alias,
+    /// A name that cannot be typed or shown.
+    #[error("not a name: expected 1 to {max} printable characters without spaces", max = Name::MAX_CHARS)]
+    Name,
+    /// More labels than a phone can have.
+    #[error("a phone has at most {max} labels", max = Labels::MOST)]
+    Labels,
+    /// A key that no label can have.
+    #[error(
+        "`{0}` is not the key of a label: expected 1 to {max} letters, digits, `.`, `_`, `-` and `/`",
+        max = Labels::MAX_KEY
+    )]
+    LabelKey(String),
+    /// A value that no label can have.
+    #[error("the value of label {0} is longer than {max} bytes", max = Labels::MAX_VALUE)]
+    LabelValue(String),
 }
 
 /// An address to listen on; always loopback.
@@ -125,11 +141,121 @@ impl TryFrom<String> for Alias {
     }
 }
 
+/// What a host or a launch is called in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Name(String);
+
+impl Name {
+    /// The longest name.
+    pub const MAX_CHARS: usize = 64;
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = UnusableValue;
+
+    fn try_from(text: String) -> Result<Self, UnusableValue> {
+        let odd = |c: char| c.is_whitespace() || c.is_control();
+        if text.is_empty() || text.chars().count() > Self::MAX_CHARS || text.contains(odd) {
+            return Err(UnusableValue::Name);
+        }
+        Ok(Self(text))
+    }
+}
+
+/// A phone's labels, or those that select phones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "BTreeMap<String, String>")]
+pub struct Labels(BTreeMap<String, String>);
+
+impl Labels {
+    /// The most labels that one phone can have.
+    pub const MOST: usize = 64;
+    /// The longest key.
+    pub const MAX_KEY: usize = 63;
+    /// The longest value in bytes.
+    pub const MAX_VALUE: usize = 255;
+
+    /// The labels.
+    pub fn get(&self) -> &BTreeMap<String, String> {
+        &self.0
+    }
+
+    /// True if `labels` has each of these, with its value.
+    pub fn select(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.0
+            .iter()
+            .all(|(key, value)| labels.get(key) == Some(value))
+    }
+
+    /// Whether a label can have this key.
+    pub fn check_key(key: &str) -> Result<(), UnusableValue> {
+        let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+        if key.is_empty() || key.len() > Self::MAX_KEY || !key.chars().all(fit) {
+            return Err(UnusableValue::LabelKey(key.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Whether the label of this key can have this value.
+    pub fn check_value(key: &str, value: &str) -> Result<(), UnusableValue> {
+        if value.len() > Self::MAX_VALUE {
+            return Err(UnusableValue::LabelValue(key.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl TryFrom<BTreeMap<String, String>> for Labels {
+    type Error = UnusableValue;
+
+    fn try_from(labels: BTreeMap<String, String>) -> Result<Self, UnusableValue> {
+        if labels.len() > Self::MOST {
+            return Err(UnusableValue::Labels);
+        }
+        for (key, value) in &labels {
+            Self::check_key(key)?;
+            Self::check_value(key, value)?;
+        }
+        Ok(Self(labels))
+    }
+}
+
 /// A usbmuxd's address from its text.
 pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
     String::deserialize(deserializer)?
         .parse()
         .map_err(de::Error::custom)
+}
+
+/// The same where it may be absent.
+pub(super) fn some_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Address>, D::Error> {
+    address(deserializer).map(Some)
+}
+
+/// A fact about a phone: a line of a length that can be shown.
+pub(super) fn fact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    const MAX_CHARS: usize = 64;
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() || text.chars().count() > MAX_CHARS || text.contains(char::is_control) {
+        return Err(de::Error::custom(format!(
+            "expected 1 to {MAX_CHARS} printable characters"
+        )));
+    }
+    Ok(Some(text))
 }
 
 /// Longer than anything is waited for, and no clock overflows for it.
@@ -151,6 +277,20 @@ pub(super) fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
         return Err(de::Error::custom("must be longer than nothing"));
     }
     Ok(duration)
+}
+
+/// Such a duration, where it may be absent.
+pub(super) fn some_interval<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    interval(deserializer).map(Some)
+}
+
+/// A duration that can be waited for, where it may be absent.
+pub(super) fn some_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
 }
 
 /// Such a duration for the kernel, which counts whole seconds and takes no 0.

@@ -145,9 +145,9 @@ mod tests {
 
     fn roster(default_port: Option<u16>) -> Roster {
         let devices = Devices::try_from(vec![DeviceConfig {
-            udid: udid(CONFIGURED),
             alias: Some(Alias::try_from("left".to_owned()).unwrap()),
             runner_port: Some(RunnerPort::try_from(8101).unwrap()),
+            ..DeviceConfig::new(udid(CONFIGURED))
         }])
         .unwrap();
         let default_port = default_port.map(|port| RunnerPort::try_from(port).unwrap());
