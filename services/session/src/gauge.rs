@@ -24,9 +24,6 @@ use crate::failure::{Failed, Failure};
 use crate::job::Success;
 use crate::queue::Gate;
 
-/// By how much an uptime may fall short before it is another runner's.
-pub(crate) const SLACK: Duration = Duration::from_secs(1);
-
 /// What a session notices of its runner, for whoever keeps that running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Vitals {
@@ -60,16 +57,10 @@ struct Health {
     /// How many mutations keep the lane shut for others.
     held: usize,
     unreachable: u64,
-    sighting: Option<Sighting>,
-    /// How many runners have been seen.
+    /// When a runner last said how long it has been up.
+    seen: Option<Instant>,
+    /// How many runners have been seen, one after another.
     runners: u64,
-}
-
-/// When a runner said how long it has been up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Sighting {
-    at: Instant,
-    uptime: Duration,
 }
 
 impl Health {
@@ -93,20 +84,20 @@ impl Health {
         self.runner = after;
     }
 
-    /// Compares an uptime by the gateway's clock with what was known; `slack` is
-    /// by how much it may fall short.
-    fn see(&mut self, uptime: Duration, slack: Duration, now: Instant) {
-        let before = self.sighting.replace(Sighting { at: now, uptime });
-        let Some(before) = before else {
-            self.runners += 1;
-            return;
-        };
-        let expected = before.uptime + now.saturating_duration_since(before.at);
-        if uptime.saturating_add(slack) < expected {
-            tracing::info!(?uptime, ?expected, "the runner is another than before");
-            self.runners += 1;
-            // What was known was the other's.
-            self.hear(Sign::Idle, now);
+    /// A runner says that it has been up for so long by the gateway's clock. It
+    /// is another than before if it was not up yet when that was seen. (That the
+    /// uptime has grown too little proves nothing: a phone's clock may stand
+    /// still.)
+    fn see(&mut self, uptime: Duration, now: Instant) {
+        match self.seen.replace(now) {
+            Some(before) if uptime >= now.saturating_duration_since(before) => {}
+            Some(_) => {
+                tracing::info!(?uptime, "the runner is another than before");
+                self.runners += 1;
+                // What was known was the other's.
+                self.hear(Sign::Idle, now);
+            }
+            None => self.runners += 1,
         }
     }
 }
@@ -172,10 +163,9 @@ impl Gauge {
     /// The runner said how it fares.
     pub(crate) fn hear_status(&self, status: &RunnerStatus) {
         let uptime = self.budgets.of(status.uptime);
-        let slack = self.budgets.of(SLACK);
         self.change(|health| {
             let now = Instant::now();
-            health.see(uptime, slack, now);
+            health.see(uptime, now);
             if let Some(sign) = Sign::of_state(&status.state) {
                 health.hear(sign, now);
             }
@@ -272,16 +262,13 @@ impl Gauge {
     /// The failure of a command that did not run, with what it is probably due
     /// to: that the runner is wedged and held, or draining.
     pub(crate) fn explain(&self, failure: Failure) -> Failure {
-        let since = {
-            let health = self.shared.health.borrow();
-            match (self.gate_of(&health), health.runner) {
-                (Gate::Shut, _) => return failure.while_paused(),
-                (Gate::Reads | Gate::Open, Condition::Draining { since }) => since,
-                (
-                    Gate::Reads | Gate::Open,
-                    Condition::Ready | Condition::Reconciling | Condition::Wedged,
-                ) => return failure,
-            }
+        let health = *self.shared.health.borrow();
+        let failure = match self.gate_of(&health) {
+            Gate::Shut => failure.while_paused(),
+            Gate::Reads | Gate::Open => failure,
+        };
+        let Condition::Draining { since } = health.runner else {
+            return failure;
         };
         let draining = match &failure {
             Failure::Runner(RunnerError { code, .. }) => code.is_retryable(),

@@ -20,7 +20,9 @@
 //!
 //! While the runner may still be executing a mutation that nobody has an answer
 //! to, of this session or an earlier one, only reads are started
-//! ([`hold`](crate::hold)).
+//! ([`hold`](crate::hold)). While somebody pauses the lane
+//! ([`traffic`](crate::traffic)), or the runner is wedged and the session is to
+//! wait for another ([`gauge`](crate::gauge)), nothing is.
 //!
 //! Execution belongs to this task, not to callers: one that goes away or whose
 //! deadline passes stops waiting, and its mutation goes on to a fate on record.
@@ -198,6 +200,9 @@ where
 
     fn admit(&mut self, submission: Submission) {
         let Submission { turn, caller } = submission;
+        if self.queue.is_crowded() {
+            self.queue.make_room(ReplyTo::is_closed);
+        }
         let refused = if !turn.command.kind().bypasses_queue() || self.knows(&turn) {
             self.queue.push(turn, caller).err().map(|refused| {
                 let Refused { turn, to, why } = *refused;

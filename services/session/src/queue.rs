@@ -167,6 +167,25 @@ impl<W> Queue<W> {
         Ok(())
     }
 
+    /// True if somebody may have to be refused for want of room.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let mut waiting = self.waiting.iter();
+        self.waiting.len() >= self.capacity
+            || waiting.any(|entry| entry.callers.len() >= self.capacity)
+    }
+
+    /// Forgets who waited for a read and is gone, and the reads that nobody
+    /// waits for any more. While nothing starts they would pile up.
+    pub(crate) fn make_room(&mut self, gone: impl Fn(&W) -> bool) {
+        self.waiting.retain_mut(|Entry { turn, callers }| {
+            if turn.command.is_mutation() {
+                return true;
+            }
+            callers.retain(|caller| !gone(&caller.to));
+            !callers.is_empty()
+        });
+    }
+
     /// True if a command with this id waits or runs. A snapshot that is shared
     /// has the id of whoever asked for it first.
     pub(crate) fn holds(&self, id: &CommandId) -> bool {

@@ -20,6 +20,8 @@
 //!                                      the lane opens
 //! ```
 //!
+//! A pause is cut short when it is heard that the device has another runner.
+//!
 //! How long each has is said in [`hold`](crate::hold). That nothing is known of
 //! an intent proves nothing: the request may have been sent. So its fate is
 //! unknown, and never "not sent". A fate that is on record as unknown and stays
@@ -55,6 +57,7 @@ where
         let (first, longest) = (FIRST_PAUSE, LONGEST_PAUSE);
         let mut backoff = Backoff::new(self.budgets.of(first), self.budgets.of(longest));
         loop {
+            let runners = self.gauge.runners();
             let mut looked_into = Vec::new();
             open = self.round(open, &mut looked_into).await;
             let now = Instant::now();
@@ -75,7 +78,11 @@ where
             let Some(first) = open.iter().map(|held| held.until).min() else {
                 return;
             };
-            tokio::time::sleep_until(first.min(Instant::now() + backoff.pause())).await;
+            let pause = tokio::time::sleep_until(first.min(Instant::now() + backoff.pause()));
+            tokio::select! {
+                () = pause => {}
+                () = self.gauge.until_more_runners_than(runners) => {}
+            }
         }
     }
 

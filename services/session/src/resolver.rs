@@ -18,8 +18,10 @@
 //! It is a task beside the lane, which never waits for it. It asks `status`
 //! questions only, one at a time and with a pause between two; it remembers as
 //! many mutations as the runner's journal has entries, and none for longer than
-//! a runner's session lasts ([`Doubt::judge`]). It ends with the session: what
-//! is still open then is on record as unknown, for the next session to take up.
+//! a runner's session lasts ([`Doubt::judge`]). Where the device has another
+//! runner than before, nobody waits for a pause to end: what that one does not
+//! know is lost. It ends with the session: what is still open then is on record as
+//! unknown, for the next session to take up.
 //!
 //! Of a command that types, the runner's words are not kept: they may quote the
 //! text, and to cut that out would take keeping it.
@@ -35,6 +37,7 @@ use tower::Service;
 use crate::dispatch::Dispatch;
 use crate::docket::Ids;
 use crate::doubt::{Doubt, Evidence, Finding, JOURNAL_ENTRIES, Schedule};
+use crate::gauge::Gauge;
 use crate::hold::{Held, Raised};
 use crate::inquiry::Inquiry;
 use crate::record::{Record, RecordError, RecordErrorKind, Resolution};
@@ -55,7 +58,10 @@ pub(crate) struct Resolver<S, R> {
     inquiry: Inquiry<S>,
     recorder: Recorder<R>,
     pub(crate) budgets: Budgets,
+    pub(crate) gauge: Gauge,
     ids: Ids,
+    /// How many runners had been seen when all were last due at once.
+    runners: u64,
     /// Oldest first.
     open: VecDeque<(Schedule, Doubt)>,
     /// When the next question may be asked.
@@ -72,6 +78,7 @@ where
         inquiry: Inquiry<S>,
         recorder: Recorder<R>,
         budgets: Budgets,
+        gauge: Gauge,
         ids: Ids,
     ) -> Self {
         Self {
@@ -79,6 +86,8 @@ where
             recorder,
             budgets,
             ids,
+            runners: gauge.runners(),
+            gauge,
             open: VecDeque::new(),
             not_before: Instant::now(),
         }
@@ -95,20 +104,33 @@ where
                     Raised::Held(held) => return Some(held),
                     Raised::Over(doubt) => self.take(doubt).await,
                 },
+                () = self.gauge.until_more_runners_than(self.runners) => self.hasten(),
                 () = until(self.next_due()) => self.look().await,
             }
         }
     }
 
-    /// Another mutation to look into. Where there are too many, the runner's
-    /// journal has long lost the oldest.
-    pub(crate) async fn take(&mut self, doubt: Doubt) {
-        let schedule = Schedule::new(
+    /// The device has a runner that has not been asked about any of these.
+    fn hasten(&mut self) {
+        self.runners = self.gauge.runners();
+        let schedule = self.schedule();
+        for (due, _) in &mut self.open {
+            due.clone_from(&schedule);
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::new(
             Instant::now(),
             self.budgets.of(FIRST_PAUSE),
             self.budgets.of(LONGEST_PAUSE),
-        );
-        self.open.push_back((schedule, doubt));
+        )
+    }
+
+    /// Another mutation to look into. Where there are too many, the runner's
+    /// journal has long lost the oldest.
+    pub(crate) async fn take(&mut self, doubt: Doubt) {
+        self.open.push_back((self.schedule(), doubt));
         while self.open.len() as u64 > JOURNAL_ENTRIES {
             if let Some((_, mut oldest)) = self.open.pop_front() {
                 // What was found out about it stays what was found out.
@@ -161,7 +183,10 @@ where
             .ok()
             .map(|entry| Testimony::of(doubt.kind(), entry, doubt.declined));
         let uptime = match &testimony {
-            Some(Testimony::Nothing(_)) => self.inquiry.status().await.map(|status| status.uptime),
+            Some(Testimony::Nothing(_)) => self.inquiry.status().await.map(|status| {
+                self.gauge.hear_status(&status);
+                status.uptime
+            }),
             Some(Testimony::Ended(_) | Testimony::UnderWay(_)) | None => None,
         };
         let evidence = Evidence {

@@ -150,7 +150,13 @@ impl Session {
         let (inbox, submissions) = mpsc::channel(INBOX);
         let traffic = Traffic::default();
         let aftermath = Aftermath {
-            resolver: Resolver::new(inquiry.clone(), recorder.clone(), budgets, ids),
+            resolver: Resolver::new(
+                inquiry.clone(),
+                recorder.clone(),
+                budgets,
+                gauge.clone(),
+                ids,
+            ),
             doubts,
             inquiry,
             gauge: gauge.clone(),

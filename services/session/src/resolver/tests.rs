@@ -21,7 +21,13 @@ fn resolver(ledger: &Ledger) -> (Mocked, Handle<Dispatch, Envelope>) {
     let inquiry = Inquiry::new(probe);
     let budgets = Budgets::default();
     (
-        Resolver::new(inquiry, recorder, budgets, Ids::default()),
+        Resolver::new(
+            inquiry,
+            recorder,
+            budgets,
+            Gauge::new(budgets),
+            Ids::default(),
+        ),
         phone,
     )
 }
