@@ -1,24 +1,34 @@
-//! The lab's control API: what [`Phone`] and [`Lab`](crate::Lab)
+//! The lab's control API: what [`Phone`](crate::Phone) and [`Lab`](crate::Lab)
 //! can do, as JSON over HTTP, for people and for tests in other languages.
 //!
 //! | request | body | what it does |
 //! |---|---|---|
 //! | `GET /lab` | | commands in hand, now and at most |
 //! | `GET /phones` | | every phone: UDID, name, transports, runner |
-//! | `GET /phones/UDID` | | everything that can be seen of it: a [`PhoneReport`] |
-//! | `POST /phones/UDID/faults` | a [`Fault`] | queues a fault |
+//! | `GET /phones/UDID` | | everything that can be seen of it: a [`PhoneReport`](crate::PhoneReport) |
+//! | `POST /phones/UDID/faults` | a [`Fault`](crate::Fault) | queues a fault |
 //! | `DELETE /phones/UDID/faults` | | forgets the faults that wait |
+//! | `POST /phones/UDID/launch-faults` | a [`LaunchFault`](crate::LaunchFault) | queues what goes wrong with a launch |
+//! | `DELETE /phones/UDID/launch-faults` | | forgets those that wait |
 //! | `POST /phones/UDID/attach`, `…/detach` | `{"transport": "usb"}` | plugs it in, pulls the plug |
-//! | `POST /phones/UDID/replug` | | both, on every transport: new numbers |
-//! | `POST /phones/UDID/lock`, `…/unlock` | | the screen |
+//! | `POST /phones/UDID/replug` | nothing or a [`Replug`](crate::Replug) | both, on every transport: new numbers |
+//! | `POST /phones/UDID/lock` | nothing or `{"stall": true}` | the screen; app commands run out of time |
+//! | `POST /phones/UDID/unlock` | | the screen |
+//! | `POST /phones/UDID/trust`, `…/untrust` | | whether it has paired with this host |
 //! | `PUT /phones/UDID/apps/BUNDLE` | `{"state": "background"}` | where an app is |
-//! | `POST /phones/UDID/runner/restart` | `{"port": 8100}` | another runner |
+//! | `POST /phones/UDID/runner/launch` | nothing or a [`LaunchRequest`](crate::LaunchRequest) | launches one: see below |
+//! | `POST /phones/UDID/runner/restart` | nothing or `{"port": 8100}` | another runner, on the same port or this |
 //! | `POST /phones/UDID/runner/kill` | | none |
-//! | `POST /usbmuxd/oddities` | an [`Oddity`] | queues an odd answer |
+//! | `PUT /phones/UDID/runner/counters` | `{"recorded_failures": 3}` | what it has counted; `suppressed_issues` too |
+//! | `POST /usbmuxd/oddities` | an [`Oddity`](crate::Oddity) | queues an odd answer |
+//! | `POST /usbmuxd/strays` | a [`Stray`](crate::Stray) | announces what is no phone |
+//! | `DELETE /usbmuxd/strays` | | takes all of that back |
 //! | `POST /usbmuxd/start`, `…/restart` | `{"reuse_ids": false}` | a new daemon |
 //! | `POST /usbmuxd/stop`, `…/stall`, `…/resume` | | no daemon; one that accepts nothing |
 //!
-//! An action answers 204; an error is `{"error": "…"}`.
+//! An action answers 204; an error is `{"error": "…"}`. A launch answers with a
+//! stream of [`LaunchEvent`](crate::LaunchEvent)s, one JSON document a line. It
+//! ends with an `exit`; when the client closes the connection, the runner ends.
 //!
 //! It binds to loopback only and asks nobody who they are. So that no web page
 //! can use it through a browser, it refuses a `Host` that is not loopback and
@@ -28,27 +38,26 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{FromRequestParts, Path, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, NoContent, Response};
-use axum::routing::{MethodRouter, get, post, put};
+use axum::routing::get;
+use axum::serve::ListenerExt as _;
 use axum::{Json, Router};
-use fleetgate_runner::{BundleId, Udid};
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tracing::{info_span, warn};
 
-use crate::fault::{Fault, InvalidFault};
+use crate::fault::InvalidFault;
 use crate::lab::LabCore;
-use crate::mux::{Ids, Mux};
-use crate::oddity::Oddity;
-use crate::phone::Phone;
-use crate::report::{PhoneReport, RunnerReport, Transport};
-use crate::ui::AppState;
+use crate::launch::InvalidLaunch;
+
+mod phones;
+mod usbmuxd;
 
 type Lab = State<Arc<LabCore>>;
 
@@ -60,6 +69,12 @@ pub(crate) async fn serve(core: &Arc<LabCore>, address: SocketAddr) -> io::Resul
     }
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
+    // The lines of a launch are short, and each is awaited.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            warn!(%error, "small packets will be held back");
+        }
+    });
     let (routes, stop) = (router(Arc::clone(core)), core.stop.clone());
     core.spawn(info_span!("control", %address), async move {
         let served = axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned());
@@ -71,55 +86,26 @@ pub(crate) async fn serve(core: &Arc<LabCore>, address: SocketAddr) -> io::Resul
 }
 
 fn router(core: Arc<LabCore>) -> Router {
-    let phone = Router::new()
-        .route("/", get(async |Named(phone): Named| Json(phone.report())))
-        .route("/faults", post(add_fault).delete(clear_faults))
-        .route("/attach", post(attach))
-        .route("/detach", post(detach))
-        .route("/replug", on_phone(Phone::replug))
-        .route("/lock", on_phone(|phone| phone.set_locked(true)))
-        .route("/unlock", on_phone(|phone| phone.set_locked(false)))
-        .route("/apps/{bundle}", put(put_app))
-        .route("/runner/restart", post(restart_runner))
-        .route("/runner/kill", on_phone(Phone::kill_runner));
-    let usbmuxd = Router::new()
-        .route("/oddities", post(add_oddity))
-        .route("/start", post(start_usbmuxd))
-        .route("/restart", post(start_usbmuxd))
-        .route("/stop", on_usbmuxd(Mux::stop))
-        .route("/stall", on_usbmuxd(|mux| mux.stall(true)))
-        .route("/resume", on_usbmuxd(|mux| mux.stall(false)));
+    let load = get(async |lab: Lab| Json(*lab.load.watch().borrow()));
     Router::new()
-        .route(
-            "/lab",
-            get(async |lab: Lab| Json(*lab.load.watch().borrow())),
-        )
-        .route("/phones", get(list))
-        .nest("/phones/{udid}", phone)
-        .nest("/usbmuxd", usbmuxd)
+        .route("/lab", load)
+        .route("/phones", get(phones::list))
+        .nest("/phones/{udid}", phones::one())
+        .nest("/usbmuxd", usbmuxd::routes())
         .layer(middleware::from_fn(refuse_strangers))
         .with_state(core)
-}
-
-/// A POST without a body that does something to a phone and cannot fail.
-fn on_phone(act: fn(&Phone)) -> MethodRouter<Arc<LabCore>> {
-    post(async move |Named(phone): Named| {
-        act(&phone);
-        NoContent
-    })
-}
-
-/// The same to the daemon.
-fn on_usbmuxd(act: fn(&Mux)) -> MethodRouter<Arc<LabCore>> {
-    post(async move |lab: Lab| {
-        act(&lab.mux);
-        NoContent
-    })
 }
 
 /// What the API answers instead of what it was asked for.
 #[derive(Debug)]
 struct Refused(StatusCode, String);
+
+impl Refused {
+    /// What was asked for makes no sense.
+    fn senseless(why: impl Into<String>) -> Self {
+        Self(StatusCode::BAD_REQUEST, why.into())
+    }
+}
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
@@ -135,7 +121,13 @@ impl From<JsonRejection> for Refused {
 
 impl From<InvalidFault> for Refused {
     fn from(invalid: InvalidFault) -> Self {
-        Self(StatusCode::BAD_REQUEST, invalid.to_string())
+        Self::senseless(invalid.to_string())
+    }
+}
+
+impl From<InvalidLaunch> for Refused {
+    fn from(invalid: InvalidLaunch) -> Self {
+        Self::senseless(invalid.to_string())
     }
 }
 
@@ -145,140 +137,13 @@ type Answer = Result<NoContent, Refused>;
 /// A body, or what is wrong with it.
 type Body<T> = Result<Json<T>, JsonRejection>;
 
-/// The phone that the path names, in any spelling of its UDID.
-#[derive(Debug)]
-struct Named(Phone);
-
-#[derive(Debug, Deserialize)]
-struct PhonePath {
-    udid: String,
-}
-
-impl FromRequestParts<Arc<LabCore>> for Named {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, lab: &Arc<LabCore>) -> Result<Self, Refused> {
-        let Path(PhonePath { udid }) = Path::from_request_parts(parts, lab)
-            .await
-            .map_err(|rejection| Refused(rejection.status(), rejection.body_text()))?;
-        let name: Udid = udid
-            .parse()
-            .map_err(|invalid| Refused(StatusCode::BAD_REQUEST, format!("{udid}: {invalid}")))?;
-        let unknown = || Refused(StatusCode::NOT_FOUND, format!("there is no phone {name}"));
-        lab.phone(&name).map(Named).ok_or_else(unknown)
+/// A body that may be left out.
+fn if_given<T: Default + DeserializeOwned>(body: &Bytes) -> Result<T, Refused> {
+    if body.is_empty() {
+        return Ok(T::default());
     }
-}
-
-/// A phone in the list of all.
-#[derive(Debug, Serialize)]
-struct Listed {
-    udid: String,
-    name: String,
-    plugged: Vec<Transport>,
-    runner: Option<RunnerReport>,
-}
-
-async fn list(lab: Lab) -> Json<Vec<Listed>> {
-    let phones = lab.phones.keys().filter_map(|udid| lab.phone(udid));
-    let listed = phones.map(|phone| {
-        let PhoneReport {
-            udid,
-            name,
-            plugged,
-            runner,
-            ..
-        } = phone.report();
-        Listed {
-            udid,
-            name,
-            plugged,
-            runner,
-        }
-    });
-    Json(listed.collect())
-}
-
-async fn add_fault(Named(phone): Named, fault: Body<Fault>) -> Answer {
-    let Json(fault) = fault?;
-    fault.check()?;
-    phone.fault(fault);
-    Ok(NoContent)
-}
-
-async fn clear_faults(Named(phone): Named) -> NoContent {
-    phone.clear_faults();
-    NoContent
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Plug {
-    transport: Transport,
-}
-
-async fn attach(Named(phone): Named, plug: Body<Plug>) -> Answer {
-    phone.attach_over(plug?.0.transport);
-    Ok(NoContent)
-}
-
-async fn detach(Named(phone): Named, plug: Body<Plug>) -> Answer {
-    phone.detach_from(plug?.0.transport);
-    Ok(NoContent)
-}
-
-#[derive(Debug, Deserialize)]
-struct AppPath {
-    bundle: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AppPlace {
-    state: AppState,
-}
-
-async fn put_app(
-    Named(phone): Named,
-    Path(AppPath { bundle }): Path<AppPath>,
-    place: Body<AppPlace>,
-) -> Answer {
-    let bundle: BundleId = bundle
-        .parse()
-        .map_err(|invalid| Refused(StatusCode::BAD_REQUEST, format!("{bundle}: {invalid}")))?;
-    phone.set_app_state(&bundle, place?.0.state);
-    Ok(NoContent)
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Listening {
-    port: u16,
-}
-
-async fn restart_runner(Named(phone): Named, on: Body<Listening>) -> Answer {
-    phone.restart_runner(on?.0.port);
-    Ok(NoContent)
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NewDaemon {
-    reuse_ids: bool,
-}
-
-async fn start_usbmuxd(lab: Lab, how: Body<NewDaemon>) -> Answer {
-    let ids = if how?.0.reuse_ids {
-        Ids::Reused
-    } else {
-        Ids::Fresh
-    };
-    lab.mux.start(ids);
-    Ok(NoContent)
-}
-
-async fn add_oddity(lab: Lab, oddity: Body<Oddity>) -> Answer {
-    lab.oddities.push(oddity?.0);
-    Ok(NoContent)
+    let Json(given) = Json::from_bytes(body)?;
+    Ok(given)
 }
 
 /// Lets only programs on this host through, no web page in a browser of theirs.

@@ -58,9 +58,10 @@ impl Gate {
         }
     }
 
-    /// Work has ended.
-    pub(crate) fn end(&mut self, work: WorkId) {
-        self.running.remove(&work);
+    /// Work has ended. True if that opens the gate.
+    pub(crate) fn end(&mut self, work: WorkId) -> bool {
+        let was_abandoned = self.running.remove(&work).flatten().is_some();
+        was_abandoned && self.running.values().flatten().next().is_none()
     }
 
     /// What a command that comes to the gate now is told.
@@ -103,7 +104,7 @@ mod tests {
             gate.verdict(start + later, THRESHOLD),
             Verdict::Wedged(later)
         );
-        gate.end(work);
+        assert!(gate.end(work), "that opens it");
         assert_eq!(gate.verdict(start + later, THRESHOLD), Verdict::Open);
     }
 
@@ -116,7 +117,7 @@ mod tests {
         gate.abandon(old, start);
         let now = start + THRESHOLD * 2;
         assert_eq!(gate.verdict(now, THRESHOLD), Verdict::Wedged(THRESHOLD * 2));
-        gate.end(old);
+        assert!(!gate.end(old), "the young one keeps it shut");
         assert_eq!(gate.verdict(now, THRESHOLD), Verdict::Busy(THRESHOLD));
     }
 
@@ -124,7 +125,7 @@ mod tests {
     fn work_that_ended_in_time_cannot_be_abandoned_any_more() {
         let mut gate = Gate::default();
         let work = gate.begin();
-        gate.end(work);
+        assert!(!gate.end(work), "it was open");
         gate.abandon(work, Instant::now());
         assert_eq!(gate.verdict(Instant::now(), THRESHOLD), Verdict::Open);
     }

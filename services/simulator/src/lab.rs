@@ -10,6 +10,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fleetgate_runner::Udid;
 use tokio::io::DuplexStream;
@@ -19,11 +20,12 @@ use tracing::{Instrument, Span, info_span};
 
 use crate::clock::Clock;
 use crate::load::{Load, LoadReport};
-use crate::mux::{Ids, Mux};
+use crate::mux::{Ids, Mux, Replug};
 use crate::oddity::{Oddities, Oddity};
 use crate::phone::Phone;
 use crate::phone::core::PhoneCore;
 use crate::scenario::Scenario;
+use crate::stray::Stray;
 use crate::sync::{lock, until_stopped};
 use crate::{control, socket, usbmuxd};
 
@@ -71,6 +73,37 @@ impl LabCore {
         near
     }
 
+    /// Pulls a phone's cables and plugs them in again.
+    pub(crate) fn replug(self: &Arc<Self>, phone: &Arc<PhoneCore>, how: Replug) {
+        let Replug {
+            attached_first,
+            gap,
+        } = how;
+        let udid = &phone.udid;
+        if attached_first {
+            let old = self.mux.double(udid);
+            self.after(gap, move |lab| lab.mux.retire(&old));
+        } else if gap.is_zero() {
+            self.mux.replug(udid);
+        } else {
+            let plugs = self.mux.unplug(udid);
+            self.after(gap, move |lab| lab.mux.plug(plugs));
+        }
+        phone.lose_cable();
+    }
+
+    /// Does something when this much time has passed on the phones.
+    fn after(self: &Arc<Self>, gap: Duration, act: impl FnOnce(&Self) + Send + 'static) {
+        if gap.is_zero() {
+            return act(self);
+        }
+        let lab = Arc::clone(self);
+        self.spawn(info_span!("replug"), async move {
+            lab.clock.sleep(gap).await;
+            act(&lab);
+        });
+    }
+
     /// A handle on a phone.
     pub(crate) fn phone(self: &Arc<Self>, udid: &Udid) -> Option<Phone> {
         let phone = self.phones.get(udid)?;
@@ -85,6 +118,7 @@ impl Lab {
         let Scenario {
             time_scale,
             phones: specs,
+            strays,
         } = scenario;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (clock, load, mux) = (Clock::start(time_scale), Load::default(), Mux::new());
@@ -108,6 +142,9 @@ impl Lab {
             }
             serials.insert(spec.udid.clone(), spec.serial);
             phones.insert(spec.udid, phone);
+        }
+        for stray in strays {
+            mux.add_stray(stray);
         }
         let (listeners, oddities) = (Listeners::default(), Oddities::default());
         Self {
@@ -197,6 +234,16 @@ impl Lab {
     /// Makes usbmuxd answer no new connection, or begin to again.
     pub fn stall_usbmuxd(&self, stalled: bool) {
         self.core.mux.stall(stalled);
+    }
+
+    /// Makes usbmuxd announce something that is no phone of this lab.
+    pub fn stray(&self, stray: Stray) {
+        self.core.mux.add_stray(stray);
+    }
+
+    /// Takes all such announcements back.
+    pub fn clear_strays(&self) {
+        self.core.mux.clear_strays();
     }
 
     /// Makes usbmuxd give an odd answer.

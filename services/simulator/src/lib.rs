@@ -69,25 +69,30 @@ mod fault;
 mod gate;
 mod journal;
 mod lab;
+pub mod launch;
 mod load;
 mod mux;
 mod oddity;
+mod packet;
 mod phone;
 mod report;
 mod runner;
 pub mod scenario;
 mod socket;
+mod stray;
 mod sync;
 pub mod ui;
 mod usbmuxd;
 
 pub use fault::{Fault, Injection, InvalidFault};
 pub use lab::Lab;
+pub use launch::{LaunchEvent, LaunchFault, LaunchRequest, Mishap};
 pub use load::LoadReport;
-pub use mux::Ids;
+pub use mux::{Ids, Replug};
 pub use oddity::{Asked, Odd, Oddity};
 pub use phone::Phone;
 pub use report::{
     Arrival, Connects, Decline, ObservedEffect, PhoneReport, RunnerReport, Transport,
 };
 pub use scenario::{PhoneSpec, Scenario, ScenarioError};
+pub use stray::{EntryKey, Stray};

@@ -9,14 +9,17 @@
 //! there are none.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fleetgate_runner::Udid;
 use fleetgate_usbmux::{ConnectionType, MuxDeviceId, Phone};
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::report::Transport;
+use crate::stray::Stray;
 
 /// Whether the daemon is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,19 @@ pub enum Ids {
     Reused,
 }
 
+/// How a phone is unplugged and plugged in again. Either way it has new
+/// numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Replug {
+    /// Listeners hear of the new numbers before the old ones are taken back.
+    pub attached_first: bool,
+    /// The time between the two, on the phones' clock: without numbers, or
+    /// with those from before and those from now.
+    #[serde(with = "humantime_serde")]
+    pub gap: Duration,
+}
+
 /// One phone under one number.
 #[derive(Debug, Clone)]
 pub(crate) struct Attachment {
@@ -46,12 +62,32 @@ pub(crate) struct Attachment {
     pub(crate) transport: Transport,
     /// Cancelled when it is unplugged.
     pub(crate) unplugged: CancellationToken,
+    /// How often the phone has come to trust this host.
+    pub(crate) paired: u32,
+    /// Whether it is announced before the attachment that it follows is taken
+    /// back.
+    pub(crate) early: bool,
     serial: String,
+    /// Unlike a number, never used twice.
+    born: u64,
 }
+
+/// An announcement of nothing, under the number that it has from this daemon.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub(crate) stray: Stray,
+    pub(crate) device: MuxDeviceId,
+    /// Which announcement this is; never used twice.
+    pub(crate) key: u64,
+}
+
+/// The attachments that a phone had when another plug was put in.
+#[derive(Debug)]
+pub(crate) struct Old(Vec<u64>);
 
 /// A plug in a socket, whether or not a daemon is there to see it.
 #[derive(Debug, Clone)]
-struct Plug {
+pub(crate) struct Plug {
     udid: Udid,
     serial: String,
     transport: Transport,
@@ -67,9 +103,12 @@ pub(crate) struct Table {
     pub(crate) connections: TaskTracker,
     /// Those to daemons before it, as far as they have yet to close.
     pub(crate) before: Vec<TaskTracker>,
+    /// What is announced besides the phones.
+    pub(crate) strays: Vec<Placed>,
     attached: BTreeMap<MuxDeviceId, Attachment>,
     plugs: Vec<Plug>,
     next: u32,
+    born: u64,
 }
 
 /// The table, watched by everyone who listens.
@@ -84,14 +123,20 @@ impl Table {
             .map(|(device, attachment)| attachment.announce(*device))
     }
 
-    /// The phone under a number.
-    pub(crate) fn attachment(&self, device: MuxDeviceId) -> Option<&Attachment> {
-        self.attached.get(&device)
+    /// Everything that is attached, by its number.
+    pub(crate) fn attachments(&self) -> &BTreeMap<MuxDeviceId, Attachment> {
+        &self.attached
     }
 
-    fn attach(&mut self, plug: Plug) {
+    fn number(&mut self) -> (MuxDeviceId, u64) {
         let device = MuxDeviceId(self.next);
         self.next += 1;
+        self.born += 1;
+        (device, self.born)
+    }
+
+    fn attach(&mut self, plug: Plug, early: bool) {
+        let (device, born) = self.number();
         let Plug {
             udid,
             serial,
@@ -104,9 +149,27 @@ impl Table {
                 udid,
                 transport,
                 unplugged,
+                paired: 0,
+                early,
                 serial,
+                born,
             },
         );
+    }
+
+    fn attach_again(&mut self, udid: &Udid, early: bool) {
+        if self.daemon == Daemon::Down {
+            return;
+        }
+        let plugs = self.plugs.iter().filter(|plug| plug.udid == *udid);
+        for plug in plugs.cloned().collect::<Vec<_>>() {
+            self.attach(plug, early);
+        }
+    }
+
+    fn place(&mut self, stray: Stray) {
+        let (device, key) = self.number();
+        self.strays.push(Placed { stray, device, key });
     }
 
     /// The daemon goes, if one is there, and every connection and every number
@@ -132,7 +195,7 @@ impl Table {
 }
 
 impl Attachment {
-    fn announce(&self, device: MuxDeviceId) -> Phone {
+    pub(crate) fn announce(&self, device: MuxDeviceId) -> Phone {
         let usb = self.transport == Transport::Usb;
         Phone {
             device,
@@ -157,9 +220,11 @@ impl Mux {
             gone: CancellationToken::new(),
             connections: TaskTracker::new(),
             before: Vec::new(),
+            strays: Vec::new(),
             attached: BTreeMap::new(),
             plugs: Vec::new(),
             next: 1,
+            born: 0,
         }))
     }
 
@@ -176,24 +241,41 @@ impl Mux {
     /// Plugs a phone in; nothing happens if it hangs on that transport
     /// already.
     pub(crate) fn attach(&self, udid: &Udid, serial: &str, transport: Transport) {
+        self.plug(vec![Plug {
+            udid: udid.clone(),
+            serial: serial.to_owned(),
+            transport,
+        }]);
+    }
+
+    /// Puts plugs in, those that are in already excepted.
+    pub(crate) fn plug(&self, plugs: Vec<Plug>) {
         self.0.send_modify(|table| {
-            if table
-                .plugs
-                .iter()
-                .any(|plug| plug.udid == *udid && plug.transport == transport)
-            {
-                return;
-            }
-            let plug = Plug {
-                udid: udid.clone(),
-                serial: serial.to_owned(),
-                transport,
-            };
-            table.plugs.push(plug.clone());
-            if table.daemon != Daemon::Down {
-                table.attach(plug);
+            for plug in plugs {
+                let same =
+                    |other: &Plug| other.udid == plug.udid && other.transport == plug.transport;
+                if table.plugs.iter().any(same) {
+                    continue;
+                }
+                table.plugs.push(plug.clone());
+                if table.daemon != Daemon::Down {
+                    table.attach(plug, false);
+                }
             }
         });
+    }
+
+    /// Pulls all plugs of a phone.
+    pub(crate) fn unplug(&self, udid: &Udid) -> Vec<Plug> {
+        let mut pulled = Vec::new();
+        self.0.send_modify(|table| {
+            pulled = table
+                .plugs
+                .extract_if(.., |plug| plug.udid == *udid)
+                .collect();
+            table.detach(|attachment| attachment.udid == *udid);
+        });
+        pulled
     }
 
     /// Unplugs a phone from one transport.
@@ -208,22 +290,51 @@ impl Mux {
     }
 
     /// Unplugs a phone and plugs it in again at once, on every transport that
-    /// it hangs on: new numbers.
+    /// it hangs on: new numbers. Listeners hear of the old ones first.
     pub(crate) fn replug(&self, udid: &Udid) {
         self.0.send_modify(|table| {
             table.detach(|attachment| attachment.udid == *udid);
-            if table.daemon != Daemon::Down {
-                let plugs = table
-                    .plugs
-                    .iter()
-                    .filter(|plug| plug.udid == *udid)
-                    .cloned();
-                plugs
-                    .collect::<Vec<_>>()
-                    .into_iter()
-                    .for_each(|plug| table.attach(plug));
+            table.attach_again(udid, false);
+        });
+    }
+
+    /// Gives a phone new numbers beside those that it has, which are to be
+    /// [retired](Mux::retire).
+    pub(crate) fn double(&self, udid: &Udid) -> Old {
+        let mut old = Vec::new();
+        self.0.send_modify(|table| {
+            let attached = table.attached.values();
+            let its = attached.filter(|attachment| attachment.udid == *udid);
+            old = its.map(|attachment| attachment.born).collect();
+            table.attach_again(udid, true);
+        });
+        Old(old)
+    }
+
+    /// Takes the old numbers back, unless they have gone meanwhile.
+    pub(crate) fn retire(&self, old: &Old) {
+        self.0
+            .send_modify(|table| table.detach(|attachment| old.0.contains(&attachment.born)));
+    }
+
+    /// A phone has come to trust this host.
+    pub(crate) fn pair(&self, udid: &Udid) {
+        self.0.send_modify(|table| {
+            let attached = table.attached.values_mut();
+            for attachment in attached.filter(|attachment| attachment.udid == *udid) {
+                attachment.paired += 1;
             }
         });
+    }
+
+    /// Announces something that is no phone of this lab.
+    pub(crate) fn add_stray(&self, stray: Stray) {
+        self.0.send_modify(|table| table.place(stray));
+    }
+
+    /// Takes all such announcements back.
+    pub(crate) fn clear_strays(&self) {
+        self.0.send_modify(|table| table.strays.clear());
     }
 
     /// The transports that a phone hangs on.
@@ -232,6 +343,12 @@ impl Mux {
             let plugs = table.plugs.iter().filter(|plug| plug.udid == *udid);
             plugs.map(|plug| plug.transport).collect()
         })
+    }
+
+    /// Whether the daemon is up and has the phone by cable.
+    pub(crate) fn sees_by_cable(&self, udid: &Udid) -> bool {
+        let by_cable = |one: &Attachment| one.udid == *udid && one.transport == Transport::Usb;
+        self.look(|table| table.attached.values().any(by_cable))
     }
 
     /// The daemon goes, and every connection and every number with it.
@@ -254,7 +371,10 @@ impl Mux {
                 plugs.reverse();
             }
             for plug in plugs {
-                table.attach(plug);
+                table.attach(plug, false);
+            }
+            for placed in std::mem::take(&mut table.strays) {
+                table.place(placed.stray);
             }
         });
     }
@@ -270,75 +390,4 @@ impl Mux {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn udid(n: u8) -> Udid {
-        format!("00008110-00000000000000{n:02}").parse().unwrap()
-    }
-
-    fn numbers(mux: &Mux) -> Vec<(u32, Udid)> {
-        mux.look(|table| {
-            table
-                .attached
-                .iter()
-                .map(|(device, one)| (device.0, one.udid.clone()))
-                .collect()
-        })
-    }
-
-    fn two_phones() -> Mux {
-        let mux = Mux::new();
-        for n in [1, 2] {
-            mux.attach(&udid(n), udid(n).as_str(), Transport::Usb);
-        }
-        mux
-    }
-
-    #[test]
-    fn a_replug_gives_a_new_number_and_cancels_the_old_attachment() {
-        let mux = two_phones();
-        let old = mux.look(|table| table.attachment(MuxDeviceId(1)).unwrap().unplugged.clone());
-        mux.replug(&udid(1));
-        assert_eq!(numbers(&mux), [(2, udid(2)), (3, udid(1))]);
-        assert!(old.is_cancelled());
-    }
-
-    #[test]
-    fn a_restart_can_give_an_old_number_to_another_phone() {
-        let mux = two_phones();
-        let old = mux.look(|table| table.gone.clone());
-        mux.start(Ids::Reused);
-        assert_eq!(numbers(&mux), [(1, udid(2)), (2, udid(1))]);
-        assert!(old.is_cancelled());
-        mux.start(Ids::Fresh);
-        assert_eq!(numbers(&mux), [(3, udid(1)), (4, udid(2))]);
-    }
-
-    #[test]
-    fn what_is_plugged_in_while_the_daemon_is_down_is_seen_when_it_starts() {
-        let mux = two_phones();
-        mux.stop();
-        mux.detach(&udid(1), Transport::Usb);
-        mux.attach(&udid(2), udid(2).as_str(), Transport::Network);
-        assert_eq!(numbers(&mux), []);
-        mux.start(Ids::Fresh);
-        assert_eq!(numbers(&mux), [(3, udid(2)), (4, udid(2))]);
-        assert_eq!(mux.plugged(&udid(2)), [Transport::Usb, Transport::Network]);
-    }
-
-    #[test]
-    fn a_phone_hangs_on_a_transport_once() {
-        let mux = two_phones();
-        mux.attach(&udid(1), udid(1).as_str(), Transport::Usb);
-        assert_eq!(numbers(&mux).len(), 2);
-    }
-
-    #[test]
-    fn a_daemon_that_is_down_cannot_stall() {
-        let mux = two_phones();
-        mux.stop();
-        mux.stall(true);
-        assert_eq!(mux.look(|table| table.daemon), Daemon::Down);
-    }
-}
+mod tests;

@@ -3,20 +3,20 @@
 //!
 //! Like a [`Fault`](crate::Fault), an oddity is data: it waits in the lab for a
 //! request that it fits, changes the bytes of the answer `times` times, and is
-//! gone. What the daemon does (the pipe, the table) it does all the same.
+//! gone. What the daemon does (the pipe, the table) it does all the same, but
+//! for a [`Odd::Result`], which is its refusal to do anything.
 
 use std::collections::VecDeque;
 use std::io::{self, Cursor};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fleetgate_usbmux::{Event, MuxDeviceId, Request};
+use fleetgate_usbmux::{Event, MuxDeviceId, Reply, Request};
+use plist::{Dictionary, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::packet::{self, HEADER, put};
 use crate::sync::lock;
-
-/// The length of a packet's header; the version stands at 4, the tag at 12.
-const HEADER: usize = 16;
 
 /// One odd answer. As JSON: `{"on": "list_devices", "say": "binary_plist"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +48,9 @@ pub enum Asked {
     Connect,
     /// Something else.
     Other,
+    /// Nothing: what a listener is told when something changes. Only an oddity
+    /// that names it befalls an event.
+    Event,
 }
 
 /// What is odd about an answer.
@@ -88,6 +91,21 @@ pub enum Odd {
         /// The number of the phone.
         device: u32,
     },
+    /// A `Result` of this number, and nothing is done: no list, no listening,
+    /// no pipe.
+    Result {
+        /// The number.
+        number: u32,
+    },
+    /// A `Result` without its number.
+    NoNumber,
+    /// A property list of this type that answers nothing.
+    Unrelated {
+        /// Its `MessageType`.
+        message_type: String,
+    },
+    /// The answer to a `Listen` in one write with all that is attached.
+    Glued,
 }
 
 impl From<Odd> for Oddity {
@@ -146,12 +164,28 @@ impl Oddities {
 
     /// What is odd about the next answer to this, if anything is.
     pub(crate) fn take(&self, asked: Asked) -> Option<Odd> {
+        self.take_as(asked, |odd| Some(odd.clone()))
+    }
+
+    /// The number that the next answer to this is nothing but, if it is.
+    pub(crate) fn take_result(&self, asked: Asked) -> Option<u32> {
+        self.take_as(asked, |odd| {
+            if let Odd::Result { number } = odd {
+                Some(*number)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// Takes the first one that waits for this, if it can be read so.
+    fn take_as<T>(&self, asked: Asked, read: impl Fn(&Odd) -> Option<T>) -> Option<T> {
         let mut waiting = lock(&self.0);
-        let fits = |oddity: &Oddity| oddity.on.is_none_or(|on| on == asked);
+        let fits = |oddity: &Oddity| oddity.on.map_or(asked != Asked::Event, |on| on == asked);
         let at = waiting.iter().position(fits)?;
         let oddity = waiting.get_mut(at)?;
+        let say = read(&oddity.say)?;
         oddity.times -= 1;
-        let say = oddity.say.clone();
         if oddity.times == 0 {
             waiting.remove(at);
         }
@@ -168,6 +202,8 @@ pub(crate) enum Given {
     AndClosed(Vec<u8>),
     /// These bytes, each after so long.
     Slowly(Vec<u8>, Duration),
+    /// These bytes together with the next.
+    WithTheNext(Vec<u8>),
     /// Nothing.
     Never,
 }
@@ -178,8 +214,7 @@ impl Odd {
         let mut bytes = good.to_vec();
         match self {
             Self::BinaryPlist => {
-                let list = plist::Value::from_reader_xml(Cursor::new(&good[HEADER..]))
-                    .map_err(io::Error::other)?;
+                let list = read(good)?;
                 bytes.truncate(HEADER);
                 list.to_writer_binary(&mut bytes)
                     .map_err(io::Error::other)?;
@@ -208,12 +243,36 @@ impl Odd {
                 let event = Event::Paired(MuxDeviceId(*device));
                 bytes.extend_from_slice(&event.encode().map_err(io::Error::other)?);
             }
+            Self::Result { number } => {
+                let result = Reply::Result(i64::from(*number).into());
+                bytes = result.encode(tag(good)).map_err(io::Error::other)?.to_vec();
+            }
+            Self::NoNumber => {
+                let mut list = read(good)?;
+                if let Some(fields) = list.as_dictionary_mut() {
+                    fields.remove("Number");
+                }
+                bytes = packet::write(tag(good), &list)?;
+            }
+            Self::Unrelated { message_type } => {
+                let fields = [("MessageType", Value::from(message_type.as_str()))];
+                let list = Value::Dictionary(Dictionary::from_iter(fields));
+                bytes = packet::write(tag(good), &list)?;
+            }
+            Self::Glued => return Ok(Given::WithTheNext(bytes)),
         }
         Ok(Given::Whole(bytes))
     }
 }
 
-/// Overwrites one number of a header.
-fn put(packet: &mut [u8], at: usize, number: u32) {
-    packet[at..at + 4].copy_from_slice(&number.to_le_bytes());
+/// The property list of an answer.
+fn read(good: &[u8]) -> io::Result<Value> {
+    let payload = good.get(HEADER..).unwrap_or_default();
+    Value::from_reader_xml(Cursor::new(payload)).map_err(io::Error::other)
+}
+
+/// The tag of an answer.
+fn tag(good: &[u8]) -> u32 {
+    let tag = good.get(12..16).and_then(|tag| tag.try_into().ok());
+    tag.map_or(0, u32::from_le_bytes)
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleetgate_runner::{BundleId, CommandId, Udid};
-use tracing::warn;
+use tokio::sync::mpsc;
+use tracing::{info_span, warn};
 
 use crate::fault::Fault;
 use crate::lab::LabCore;
+use crate::launch::{self, LaunchEvent, LaunchFault, LaunchRequest};
+use crate::mux::Replug;
 use crate::report::{Arrival, ObservedEffect, PhoneReport, Transport};
 use crate::ui::{AppState, Screen, ScreenSummary};
 
@@ -77,21 +80,53 @@ impl Phone {
     }
 
     /// Makes usbmuxd lose it on this transport, and every pipe over it break.
+    /// With the cable, a runner that was launched ends.
     pub fn detach_from(&self, transport: Transport) {
         self.lab.mux.detach(self.udid(), transport);
-        self.core.announce();
+        match transport {
+            Transport::Usb => self.core.lose_cable(),
+            Transport::Network => self.core.announce(),
+        }
     }
 
-    /// Pulls the cable and plugs it in again: a new number at usbmuxd.
+    /// Pulls the cable and plugs it in again: a new number at usbmuxd. A runner
+    /// that was launched ends.
     pub fn replug(&self) {
-        self.lab.mux.replug(self.udid());
-        self.core.announce();
+        self.replug_so(Replug::default());
+    }
+
+    /// The same in a particular way.
+    pub fn replug_so(&self, how: Replug) {
+        self.lab.replug(&self.core, how);
     }
 
     /// Locks or unlocks the screen. On a locked phone, commands for an app
-    /// answer `APP_NOT_AVAILABLE`; the others work.
+    /// answer `APP_NOT_AVAILABLE`, the others work, and nothing can be launched.
     pub fn set_locked(&self, locked: bool) {
-        self.core.change(|state| state.locked = locked);
+        self.core.change(|state| {
+            state.locked = locked;
+            state.stalls_when_locked = false;
+        });
+    }
+
+    /// Locks the screen such that commands for an app run out of time, without
+    /// having had an effect, instead of answering.
+    pub fn lock_and_stall(&self) {
+        self.core.change(|state| {
+            state.locked = true;
+            state.stalls_when_locked = true;
+        });
+    }
+
+    /// Makes it trust this host, or not. Without trust nothing can be launched;
+    /// when it begins, listeners are told that it has paired.
+    pub fn set_trusted(&self, trusted: bool) {
+        let before = self
+            .core
+            .change(|state| std::mem::replace(&mut state.trusted, trusted));
+        if trusted && !before {
+            self.lab.mux.pair(self.udid());
+        }
     }
 
     /// Puts an app somewhere.
@@ -114,6 +149,54 @@ impl Phone {
     /// Ends the runner in the middle of whatever it does.
     pub fn kill_runner(&self) {
         self.core.kill_runner();
+    }
+
+    /// Starts another runner on the port of the one that is up, with small
+    /// uptime and an empty journal, as an iPhone does of which nobody is told.
+    /// False if none is up.
+    pub fn restart_runner_silently(&self) -> bool {
+        let up = self.core.runner();
+        if let Some(runner) = &up {
+            self.core.start_runner(runner.port, Duration::ZERO);
+        }
+        up.is_some()
+    }
+
+    /// Sets what the runner has counted, as far as it is told to: issues that
+    /// it muted, failures that it recorded. False if none is up.
+    pub fn set_runner_counters(&self, suppressed: Option<u64>, recorded: Option<u64>) -> bool {
+        let up = self.core.runner();
+        if let Some(runner) = &up {
+            runner.set_counters(suppressed, recorded);
+            self.core.announce();
+        }
+        up.is_some()
+    }
+
+    /// Queues something that goes wrong with a launch. One that
+    /// [`LaunchFault::check`] refuses never applies, and the log says so.
+    pub fn launch_fault(&self, fault: impl Into<LaunchFault>) {
+        let fault = fault.into();
+        if let Err(reason) = fault.check() {
+            warn!(%reason, ?fault, "a fault that cannot apply");
+        }
+        self.core.change(|state| state.launch_faults.push(fault));
+    }
+
+    /// Forgets what waits for a launch.
+    pub fn clear_launch_faults(&self) {
+        self.core.change(|state| state.launch_faults.clear());
+    }
+
+    /// Launches a runner as [`launch`](crate::launch) has it. It lives for as
+    /// long as the events are received.
+    pub fn launch(&self, request: LaunchRequest) -> mpsc::Receiver<LaunchEvent> {
+        let (events, told) = mpsc::channel(launch::EVENTS);
+        let span = info_span!("launch", device.id = %self.udid());
+        let (lab, phone) = (Arc::clone(&self.lab), Arc::clone(&self.core));
+        self.lab
+            .spawn(span, launch::run(lab, phone, request, events));
+        told
     }
 
     /// Makes the runner's journal forget an id.

@@ -10,6 +10,7 @@ use fleetgate_runner::{CommandId, CommandKind, RunnerCode, RunnerState};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
+use crate::launch::LaunchFault;
 use crate::ui::ScreenSummary;
 
 /// How a phone hangs on its usbmuxd.
@@ -76,6 +77,8 @@ pub struct Connects {
     pub network: u64,
     /// How many of both did not become a pipe.
     pub refused: u64,
+    /// To lockdown's port, which the others do not count.
+    pub lockdown: u64,
 }
 
 /// The runner that is up on a phone.
@@ -83,6 +86,8 @@ pub struct Connects {
 pub struct RunnerReport {
     /// The port that it listens on.
     pub port: u16,
+    /// The launch that it belongs to; none if it was there by itself.
+    pub launch: Option<u64>,
     /// What its `status` says.
     pub state: RunnerState,
     /// The phone's time since it started.
@@ -101,14 +106,24 @@ pub struct PhoneReport {
     pub udid: String,
     /// Its name.
     pub name: String,
+    /// Its model.
+    pub model: String,
+    /// Its version of iOS.
+    pub os_version: String,
     /// The transports that it hangs on.
     pub plugged: Vec<Transport>,
+    /// Whether it has paired with this host.
+    pub trusted: bool,
     /// Whether its screen is locked.
     pub locked: bool,
     /// Its runner; none if none is up.
     pub runner: Option<RunnerReport>,
     /// How many runners have been started on it.
     pub incarnations: u64,
+    /// The launch that is under way, counted from 1; its runner may be up.
+    pub launch: Option<u64>,
+    /// How many launches there have been.
+    pub launches: u64,
     /// Commands that its runner took and has not yet answered.
     pub in_flight: usize,
     /// The most of them that there ever were at once.
@@ -129,6 +144,8 @@ pub struct PhoneReport {
     pub declines: Vec<Decline>,
     /// The faults that still wait.
     pub faults: Vec<Fault>,
+    /// Those that wait for a launch.
+    pub launch_faults: Vec<LaunchFault>,
     /// What its screen shows.
     pub screen: ScreenSummary,
 }

@@ -22,7 +22,7 @@
 //! meanwhile gets the same outcome.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -34,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::gate::{Gate, Verdict};
 use crate::journal::Journal;
+use crate::launch::{Ending, Launch, words};
 use crate::phone::core::{InFlight, PhoneCore};
 use crate::report::RunnerReport;
 use crate::sync::lock;
@@ -53,6 +54,8 @@ pub(crate) struct Runner {
     /// Cancelled when it ends, with everything that it was doing.
     pub(crate) stop: CancellationToken,
     boot: Boot,
+    launch: Option<Arc<Launch>>,
+    ending: OnceLock<Ending>,
     queue: mpsc::Sender<Job>,
     book: Mutex<Book>,
 }
@@ -131,6 +134,7 @@ impl Runner {
         port: u16,
         boot: Boot,
         stop: CancellationToken,
+        launch: Option<Arc<Launch>>,
     ) -> (Self, mpsc::Receiver<Job>) {
         let (queue, jobs) = mpsc::channel(QUEUE);
         (
@@ -138,11 +142,41 @@ impl Runner {
                 port,
                 stop,
                 boot,
+                launch,
+                ending: OnceLock::new(),
                 queue,
                 book: Mutex::default(),
             },
             jobs,
         )
+    }
+
+    /// The launch that it belongs to, if it was launched.
+    pub(crate) fn launch(&self) -> Option<Arc<Launch>> {
+        self.launch.clone()
+    }
+
+    pub(crate) fn is_of(&self, launch: &Arc<Launch>) -> bool {
+        let its = self.launch.as_ref();
+        its.is_some_and(|its| Arc::ptr_eq(its, launch))
+    }
+
+    /// Ends it, with everything that it was doing, unless it has ended before.
+    pub(crate) fn end(&self, ending: Ending) {
+        self.ending.get_or_init(|| ending);
+        self.stop.cancel();
+    }
+
+    /// How it ended.
+    pub(crate) fn ending(&self) -> Ending {
+        *self.ending.get_or_init(|| Ending::Killed)
+    }
+
+    /// Logs a line, if anybody reads it.
+    fn log(&self, line: impl FnOnce() -> String) {
+        if let Some(launch) = &self.launch {
+            launch.log(line());
+        }
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -160,15 +194,20 @@ impl Runner {
         // The place is reserved first, so that the order of the queue is that
         // of the journal.
         let place = self.queue.reserve().await.ok()?;
+        let kind = task.kind();
         let (outcome, pending) = watch::channel(None);
         let running = {
             let mut book = self.book();
             let running = id.as_ref().and_then(|id| book.in_flight.get(id).cloned());
-            if running.is_none() {
+            if running.is_some() {
+                self.log(|| words::coalesced(id.as_ref()));
+            } else {
                 if let Some(id) = &id {
-                    book.journal.accept(id, task.kind());
+                    book.journal.accept(id, kind);
                     book.in_flight.insert(id.clone(), pending.clone());
                 }
+                // Before the worker can have finished it.
+                self.log(|| words::accepted(kind, id.as_ref()));
                 place.send(Job {
                     id,
                     task,
@@ -216,6 +255,13 @@ impl Runner {
         self.book().journal.evict(id);
     }
 
+    /// Sets what it has counted, as far as it is told to.
+    pub(crate) fn set_counters(&self, suppressed: Option<u64>, recorded: Option<u64>) {
+        let mut book = self.book();
+        book.suppressed = suppressed.unwrap_or(book.suppressed);
+        book.recorded = recorded.unwrap_or(book.recorded);
+    }
+
     /// What can be seen of it from outside.
     pub(crate) fn report(&self, clock: &Clock) -> RunnerReport {
         let RunnerStatus {
@@ -226,6 +272,7 @@ impl Runner {
         } = self.status(clock);
         RunnerReport {
             port: self.port,
+            launch: self.launch.as_ref().map(|launch| launch.id),
             state,
             uptime,
             suppressed_issues,

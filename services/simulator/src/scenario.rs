@@ -9,11 +9,14 @@
 //! udid = "00008110-000978540290401E"    # absent: one is made up
 //! serial = "00008110000978540290401e"   # how usbmuxd spells it; the UDID if absent
 //! name = "iPhone 13"
+//! model = "iPhone14,5"                  # what lockdown says of it
+//! os_version = "18.1"
 //! port = 8100                           # the runner's
 //! connection = ["network", "usb"]       # in the order in which usbmuxd sees them
 //! runner = true                         # whether one is up
 //! uptime = "23h 59m"                    # the runner's; it ends at 24 h
 //! locked = false
+//! trusted = true                        # whether it has paired with this host
 //! apps = { "com.example.settings" = "foreground", "com.example.mail" = "background" }
 //! screen = { rows = 24, action_button = true }
 //! faults = [
@@ -21,10 +24,19 @@
 //!   { times = 3, inject = "busy" },
 //!   { on = "snapshot", inject = { slow = { by = "2s" } } },
 //! ]
+//! launch_faults = [                     # for whoever launches its runner
+//!   { times = 2, inject = "never_listens" },
+//!   { inject = { exits = { code = 65, message = "no such test" } } },
+//! ]
 //!
 //! [[phones]]
 //! count = 50                            # fifty more like this
 //! name = "rack"                         # rack 1, rack 2, ...
+//!
+//! [[strays]]                            # announced by usbmuxd, and no phone
+//! serial = "no UDID"
+//! [[strays]]
+//! lacks = ["device_id"]
 //! ```
 //!
 //! Every key but `phones` has a default. Unknown keys are errors, and every
@@ -42,7 +54,9 @@ use std::time::Duration;
 use fleetgate_runner::{BundleId, Udid};
 
 use crate::fault::{Fault, InvalidFault};
+use crate::launch::{InvalidLaunch, LaunchFault};
 use crate::report::Transport;
+use crate::stray::Stray;
 use crate::ui::{AppState, ScreenConfig};
 
 mod file;
@@ -57,6 +71,8 @@ pub struct Scenario {
     pub time_scale: f64,
     /// The phones, in the order in which they are plugged in.
     pub phones: Vec<PhoneSpec>,
+    /// What usbmuxd announces besides them.
+    pub strays: Vec<Stray>,
 }
 
 /// One phone, before the lab starts.
@@ -68,6 +84,10 @@ pub struct PhoneSpec {
     pub serial: String,
     /// Its name.
     pub name: String,
+    /// Its model, as lockdown's `ProductType` has it.
+    pub model: String,
+    /// Its version of iOS.
+    pub os_version: String,
     /// The runner's port.
     pub port: u16,
     /// The transports that it hangs on, in the order in which usbmuxd sees
@@ -79,12 +99,16 @@ pub struct PhoneSpec {
     pub uptime: Duration,
     /// Whether its screen is locked.
     pub locked: bool,
+    /// Whether it has paired with this host.
+    pub trusted: bool,
     /// The state of its apps, besides the settings app in front.
     pub apps: BTreeMap<BundleId, AppState>,
     /// Its screen.
     pub screen: ScreenConfig,
     /// The faults that wait for its commands.
     pub faults: Vec<Fault>,
+    /// What waits for the launches of its runner.
+    pub launch_faults: Vec<LaunchFault>,
 }
 
 /// Why a scenario could not be read.
@@ -138,6 +162,9 @@ pub enum Problem {
     /// A fault that could never apply.
     #[error(transparent)]
     Fault(#[from] InvalidFault),
+    /// The same of a launch.
+    #[error(transparent)]
+    LaunchFault(#[from] InvalidLaunch),
 }
 
 impl PhoneSpec {
@@ -147,15 +174,19 @@ impl PhoneSpec {
         Self {
             serial: udid.to_string(),
             name: "simulated iPhone".to_owned(),
+            model: "iPhone14,5".to_owned(),
+            os_version: "18.1".to_owned(),
             udid,
             port: DEFAULT_PORT,
             connection: vec![Transport::Usb],
             runner: true,
             uptime: Duration::ZERO,
             locked: false,
+            trusted: true,
             apps: BTreeMap::new(),
             screen: ScreenConfig::default(),
             faults: Vec::new(),
+            launch_faults: Vec::new(),
         }
     }
 }
@@ -173,15 +204,21 @@ impl Scenario {
         Self {
             time_scale: 1.0,
             phones: (1..=count).map(phone).collect(),
+            strays: Vec::new(),
         }
     }
 
     /// The demo's lab: three phones, one of them with an Action button.
     pub fn demo() -> Self {
         let mut demo = Self::fleet(3);
-        let names = ["iPhone 15 Pro", "iPhone 13", "iPhone SE"];
-        for (phone, name) in demo.phones.iter_mut().zip(names) {
+        let kinds = [
+            ("iPhone 15 Pro", "iPhone16,1"),
+            ("iPhone 13", "iPhone14,5"),
+            ("iPhone SE", "iPhone14,6"),
+        ];
+        for (phone, (name, model)) in demo.phones.iter_mut().zip(kinds) {
             name.clone_into(&mut phone.name);
+            model.clone_into(&mut phone.model);
         }
         if let Some(pro) = demo.phones.first_mut() {
             pro.screen.action_button = true;
@@ -191,6 +228,16 @@ impl Scenario {
             small.screen.height = 667;
         }
         demo
+    }
+
+    /// The same lab without a runner on any of its phones, for whoever launches
+    /// them.
+    #[must_use]
+    pub fn without_runners(mut self) -> Self {
+        for phone in &mut self.phones {
+            phone.runner = false;
+        }
+        self
     }
 
     /// The same lab with a phone's second taking `scale` seconds.

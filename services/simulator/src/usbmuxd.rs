@@ -10,20 +10,20 @@
 //! It reads XML like the real one (the codec takes binary lists too), and
 //! answers in XML. A request that it does not understand gets result 1, a
 //! packet of another version result 6; a stream that cannot be cut into
-//! packets is closed. Pair records do not exist here: reading one results in
-//! 2, saving and deleting in 0.
+//! packets is closed. A phone that trusts this host has a pair record, without
+//! a key in it; saving and deleting records results in 0 and changes nothing.
 //!
 //! Invariant: a connection ends with the daemon that accepted it, before the
 //! next daemon says a word, and a pipe with the attachment that it goes through.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use fleetgate_runner::Udid;
 use fleetgate_usbmux::{
-    Client, Decoder, DeviceList, Event, Header, MuxDeviceId, Packet, Phone, Reply, Request,
-    ResultCode,
+    Client, Decoder, DeviceList, Header, Packet, PairRecord, Phone, Reply, Request, ResultCode,
 };
+use plist::{Dictionary, Value};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -32,8 +32,10 @@ use crate::lab::LabCore;
 use crate::mux::Daemon;
 use crate::oddity::{Asked, Given};
 use crate::runner::connection;
+use crate::stray;
 use crate::sync::until_stopped;
 
+mod listen;
 mod pipe;
 
 /// The host's id, as `ReadBUID` answers it.
@@ -85,71 +87,126 @@ async fn requests(
         let tag = packet.header.tag;
         let request = understand(&packet);
         let asked = request.as_ref().map_or(Asked::Other, Asked::by);
-        let reply = match request {
-            Err(result) => Reply::Result(result),
-            Ok(Request::ListDevices) => Reply::DeviceList(DeviceList {
-                phones: lab.mux.look(|table| table.phones().collect()),
-                skipped: 0,
-            }),
+        if let Some(number) = lab.oddities.take_result(asked) {
+            let refusal = Reply::Result(i64::from(number).into());
+            send(stream, &encode(&refusal, tag)?).await?;
+            continue;
+        }
+        let good = match request {
+            Err(result) => encode(&Reply::Result(result), tag)?,
+            Ok(Request::ListDevices) => device_list(lab, tag)?,
             Ok(Request::Listen) => {
-                answer(lab, stream, asked, &Reply::Result(ResultCode::Ok), tag).await?;
+                let good = encode(&Reply::Result(ResultCode::Ok), tag)?;
+                let held_back = answer(lab, stream, asked, &good).await?;
                 let _listening = lab.listeners.enter(client_name(&packet));
-                return listen(lab, gone, stream).await;
+                return listen::run(lab, gone, stream, held_back).await;
             }
             Ok(Request::Connect { device, port }) => match pipe::find(lab, device, port) {
                 Ok(pipe) => {
-                    answer(lab, stream, asked, &Reply::Result(ResultCode::Ok), tag).await?;
+                    let good = encode(&Reply::Result(ResultCode::Ok), tag)?;
+                    let held_back = answer(lab, stream, asked, &good).await?;
+                    send(stream, &held_back).await?;
                     return pipe.run(stream, decoder.into_rest()).await;
                 }
-                Err(pipe::Refusal::Result(result)) => Reply::Result(result),
+                Err(pipe::Refusal::Result(result)) => encode(&Reply::Result(result), tag)?,
                 Err(pipe::Refusal::Restart(ids)) => {
                     lab.mux.start(ids);
                     return Ok(());
                 }
             },
-            Ok(Request::ReadBuid) => Reply::Buid(BUID.to_owned()),
-            Ok(Request::ReadPairRecord { .. }) => Reply::Result(ResultCode::BadDevice),
-            Ok(Request::SavePairRecord { .. } | Request::DeletePairRecord { .. }) => {
-                Reply::Result(ResultCode::Ok)
+            Ok(Request::ReadBuid) => encode(&Reply::Buid(BUID.to_owned()), tag)?,
+            Ok(Request::ReadPairRecord { id }) => {
+                let record = pair_record(lab, &id).map(Reply::PairRecord);
+                encode(&record.unwrap_or(Reply::Result(ResultCode::BadDevice)), tag)?
             }
-            Ok(Request::ListListeners) => Reply::Listeners(lab.listeners.names()),
-            Ok(Request::Other(_)) => Reply::Result(ResultCode::BadCommand),
+            Ok(Request::SavePairRecord { .. } | Request::DeletePairRecord { .. }) => {
+                encode(&Reply::Result(ResultCode::Ok), tag)?
+            }
+            Ok(Request::ListListeners) => encode(&Reply::Listeners(lab.listeners.names()), tag)?,
+            Ok(Request::Other(_)) => encode(&Reply::Result(ResultCode::BadCommand), tag)?,
         };
-        answer(lab, stream, asked, &reply, tag).await?;
+        let held_back = answer(lab, stream, asked, &good).await?;
+        send(stream, &held_back).await?;
     }
 }
 
 /// Writes an answer, or what an oddity makes of it. Fails where the
-/// conversation cannot go on.
+/// conversation cannot go on. Gives what is to be written with what comes next.
 async fn answer(
     lab: &LabCore,
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     asked: Asked,
-    reply: &Reply,
-    tag: u32,
-) -> io::Result<()> {
-    let good = reply.encode(tag).map_err(io::Error::other)?;
-    let Some(odd) = lab.oddities.take(asked) else {
-        return send(stream, &good).await;
-    };
-    match odd.make_odd(&good)? {
-        Given::Whole(bytes) => send(stream, &bytes).await,
+    good: &[u8],
+) -> io::Result<Vec<u8>> {
+    match lab.oddities.take(asked) {
+        None => send(stream, good).await.map(|()| Vec::new()),
+        Some(odd) => give(lab, stream, odd.make_odd(good)?).await,
+    }
+}
+
+/// Gives something odd.
+async fn give(
+    lab: &LabCore,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    given: Given,
+) -> io::Result<Vec<u8>> {
+    match given {
+        Given::Whole(bytes) => send(stream, &bytes).await?,
         Given::AndClosed(bytes) => {
             send(stream, &bytes).await?;
-            Err(io::ErrorKind::ConnectionAborted.into())
+            return Err(io::ErrorKind::ConnectionAborted.into());
         }
         Given::Slowly(bytes, every) => {
             for byte in bytes {
                 lab.clock.sleep(every).await;
                 send(stream, &[byte]).await?;
             }
-            Ok(())
         }
+        Given::WithTheNext(bytes) => return Ok(bytes),
         Given::Never => {
             connection::silence(stream).await?;
-            Err(io::ErrorKind::ConnectionAborted.into())
+            return Err(io::ErrorKind::ConnectionAborted.into());
         }
     }
+    Ok(Vec::new())
+}
+
+/// The device list, strays included.
+fn device_list(lab: &LabCore, tag: u32) -> io::Result<Vec<u8>> {
+    let (phones, strays): (Vec<Phone>, _) = lab
+        .mux
+        .look(|table| (table.phones().collect(), table.strays.clone()));
+    let list = DeviceList { phones, skipped: 0 };
+    let list = encode(&Reply::DeviceList(list), tag)?;
+    if strays.is_empty() {
+        return Ok(list);
+    }
+    let strays = strays.iter().map(|placed| (&placed.stray, placed.device));
+    stray::before_the_phones(&list, tag, strays)
+}
+
+/// The pair record of a phone that trusts this host. A real one has keys in
+/// it; this one has a text that must be found nowhere else.
+fn pair_record(lab: &LabCore, id: &str) -> Option<PairRecord> {
+    let udid: Udid = id.parse().ok()?;
+    let phone = lab.phones.get(&udid)?;
+    phone.look(|state| state.trusted).then(|| {
+        let fields = [
+            ("HostID", Value::from(BUID)),
+            ("HostPrivateKey", format!("secret of {udid}").into()),
+            ("SystemBUID", BUID.into()),
+        ];
+        let mut xml = Vec::new();
+        let record = Value::Dictionary(Dictionary::from_iter(fields));
+        // Writing to memory cannot fail.
+        drop(record.to_writer_xml(&mut xml));
+        PairRecord(xml.into())
+    })
+}
+
+fn encode(reply: &Reply, tag: u32) -> io::Result<Vec<u8>> {
+    let bytes = reply.encode(tag).map_err(io::Error::other)?;
+    Ok(bytes.to_vec())
 }
 
 /// A request, or the result that says what is wrong with it.
@@ -165,47 +222,6 @@ fn understand(packet: &Packet) -> Result<Request, ResultCode> {
 
 fn client_name(packet: &Packet) -> String {
     Client::decode(packet).map_or_else(|_| "unknown".to_owned(), |client| client.name)
-}
-
-/// Says what is attached and then what changes, for as long as the client
-/// stays. What comes and goes between two looks at the table under the same
-/// number is not missed: numbers are not used twice by one daemon.
-async fn listen(
-    lab: &Arc<LabCore>,
-    gone: &CancellationToken,
-    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-) -> io::Result<()> {
-    let mut table = lab.mux.watch();
-    let mut known: BTreeMap<MuxDeviceId, Phone> = BTreeMap::new();
-    loop {
-        let now: BTreeMap<MuxDeviceId, Phone> = {
-            let table = table.borrow_and_update();
-            // The table of the next daemon is not this one's to tell. A daemon
-            // goes while the table is held, so this cannot be too early.
-            if gone.is_cancelled() {
-                return Ok(());
-            }
-            table.phones().map(|phone| (phone.device, phone)).collect()
-        };
-        let left = known.keys().filter(|device| !now.contains_key(device));
-        let came = now
-            .values()
-            .filter(|phone| !known.contains_key(&phone.device));
-        let mut events = Vec::new();
-        for event in left
-            .map(|device| Event::Detached(*device))
-            .chain(came.map(|phone| Event::Attached(phone.clone())))
-        {
-            events.extend_from_slice(&event.encode().map_err(io::Error::other)?);
-        }
-        send(stream, &events).await?;
-        known = now;
-        tokio::select! {
-            changed = table.changed() => if changed.is_err() { return Ok(()) },
-            // A listening client has nothing more to say but that it leaves.
-            end = connection::silence(stream) => return end,
-        }
-    }
 }
 
 async fn next_packet(

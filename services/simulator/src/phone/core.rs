@@ -5,27 +5,28 @@
 //! here waits: changes are made under one lock, and every change bumps a watch
 //! that observers wait on.
 //!
-//! Invariant: at most one runner is up at a time, and one that has ended is
-//! cancelled with everything that it was doing.
+//! Which runner is up, and by whose doing, is in [`runners`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use fleetgate_runner::{CommandId, CommandKind, RunnerCode, Udid};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{Instrument, info_span};
 
 use crate::clock::Clock;
 use crate::fault::{Fault, FaultQueue, Injection, Stage};
+use crate::launch::LaunchFaults;
 use crate::load::Load;
 use crate::report::{Arrival, Connects, Decline, ObservedEffect, PhoneReport, Transport};
-use crate::runner::{Boot, Runner, worker};
 use crate::scenario::PhoneSpec;
 use crate::sync::lock;
 use crate::ui::Screen;
+
+mod runners;
+
+pub(crate) use runners::Lives;
 
 /// How many effects, arrivals and declines are kept; a lab may run for weeks.
 const KEPT: usize = 65_536;
@@ -35,6 +36,8 @@ const KEPT: usize = 65_536;
 pub(crate) struct PhoneCore {
     pub(crate) udid: Udid,
     pub(crate) name: String,
+    pub(crate) model: String,
+    pub(crate) os_version: String,
     pub(crate) clock: Clock,
     pub(crate) tasks: TaskTracker,
     pub(crate) load: Load,
@@ -48,6 +51,9 @@ pub(crate) struct PhoneCore {
 pub(crate) struct PhoneState {
     pub(crate) screen: Screen,
     pub(crate) locked: bool,
+    /// Whether commands for an app run out of time while it is locked.
+    pub(crate) stalls_when_locked: bool,
+    pub(crate) trusted: bool,
     pub(crate) connects: Connects,
     pub(crate) in_flight: usize,
     pub(crate) max_in_flight: usize,
@@ -56,8 +62,8 @@ pub(crate) struct PhoneState {
     pub(crate) arrivals: VecDeque<Arrival>,
     pub(crate) declines: VecDeque<Decline>,
     pub(crate) faults: FaultQueue,
-    runner: Option<Arc<Runner>>,
-    incarnations: u64,
+    pub(crate) launch_faults: LaunchFaults,
+    lives: Lives,
     effects: VecDeque<ObservedEffect>,
     effects_total: u64,
 }
@@ -80,9 +86,14 @@ impl PhoneCore {
             .iter()
             .cloned()
             .for_each(|fault| faults.push(fault));
+        let mut launch_faults = LaunchFaults::default();
+        let planted = spec.launch_faults.iter().cloned();
+        planted.for_each(|fault| launch_faults.push(fault));
         Arc::new(Self {
             udid: spec.udid.clone(),
             name: spec.name.clone(),
+            model: spec.model.clone(),
+            os_version: spec.os_version.clone(),
             clock,
             tasks,
             load,
@@ -90,6 +101,8 @@ impl PhoneCore {
             state: Mutex::new(PhoneState {
                 screen,
                 locked: spec.locked,
+                stalls_when_locked: false,
+                trusted: spec.trusted,
                 connects: Connects::default(),
                 in_flight: 0,
                 max_in_flight: 0,
@@ -98,8 +111,8 @@ impl PhoneCore {
                 arrivals: VecDeque::new(),
                 declines: VecDeque::new(),
                 faults,
-                runner: None,
-                incarnations: 0,
+                launch_faults,
+                lives: Lives::default(),
                 effects: VecDeque::new(),
                 effects_total: 0,
             }),
@@ -205,54 +218,6 @@ impl PhoneCore {
         })
     }
 
-    /// The runner that is up, if one is.
-    pub(crate) fn runner(&self) -> Option<Arc<Runner>> {
-        self.look(|state| state.runner.clone())
-    }
-
-    /// The runner that listens on `port`, if one does.
-    pub(crate) fn runner_on(&self, port: u16) -> Option<Arc<Runner>> {
-        self.runner().filter(|runner| runner.port == port)
-    }
-
-    /// Ends the runner that is up, if any, and starts another with an empty
-    /// journal.
-    pub(crate) fn start_runner(self: &Arc<Self>, port: u16, uptime: Duration) {
-        let (runner, jobs) = Runner::new(port, Boot::after(uptime), self.stop.child_token());
-        let runner = Arc::new(runner);
-        let incarnation = self.change(|state| {
-            if let Some(old) = state.runner.replace(Arc::clone(&runner)) {
-                old.stop.cancel();
-            }
-            state.incarnations += 1;
-            state.incarnations
-        });
-        let span = info_span!("runner", device.id = %self.udid, incarnation, port);
-        self.tasks
-            .spawn(worker::run(Arc::clone(self), runner, jobs).instrument(span));
-    }
-
-    /// Ends this runner, unless another has taken its place already.
-    pub(crate) fn end_runner(&self, runner: &Arc<Runner>) {
-        runner.stop.cancel();
-        self.change(|state| {
-            if state
-                .runner
-                .as_ref()
-                .is_some_and(|up| Arc::ptr_eq(up, runner))
-            {
-                state.runner = None;
-            }
-        });
-    }
-
-    /// Ends whatever runner is up.
-    pub(crate) fn kill_runner(&self) {
-        if let Some(runner) = self.change(|state| state.runner.take()) {
-            runner.stop.cancel();
-        }
-    }
-
     /// Everything that can be seen of the phone.
     pub(crate) fn report(&self, plugged: Vec<Transport>) -> PhoneReport {
         let runner = self.runner();
@@ -261,10 +226,15 @@ impl PhoneCore {
         self.look(|state| PhoneReport {
             udid: self.udid.to_string(),
             name: self.name.clone(),
+            model: self.model.clone(),
+            os_version: self.os_version.clone(),
             plugged,
+            trusted: state.trusted,
             locked: state.locked,
             runner,
-            incarnations: state.incarnations,
+            incarnations: state.lives.incarnations,
+            launch: state.lives.launch(),
+            launches: state.lives.launches,
             in_flight: state.in_flight,
             max_in_flight: state.max_in_flight,
             coalesced: state.coalesced,
@@ -275,6 +245,7 @@ impl PhoneCore {
             arrivals: state.arrivals.iter().cloned().collect(),
             declines: state.declines.iter().cloned().collect(),
             faults: state.faults.waiting(),
+            launch_faults: state.launch_faults.waiting(),
             screen: state.screen.summary(),
         })
     }

@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fleetgate_runner::{
-    AppAction, AppCommand, BundleId, Command, CommandId, Envelope, Reply, RunnerCode, RunnerError,
+    AppAction, AppCommand, BundleId, Command, CommandId, CommandKind, Envelope, Reply, RunnerCode,
+    RunnerError,
 };
 
 use super::Runner;
 use crate::fault::{Injection, Stage};
+use crate::launch::Ending;
 use crate::phone::core::PhoneCore;
 use crate::ui::AppState;
 
@@ -24,6 +26,8 @@ mod act;
 
 /// Until the first frame of an app that was brought to the front.
 const FIRST_FRAME: Duration = Duration::from_millis(250);
+/// How much longer than its budget a command is stuck in a locked phone.
+const GIVING_UP: Duration = Duration::from_secs(1);
 /// How long an app may take to come to the front.
 const ACTIVATION: Duration = Duration::from_secs(15);
 
@@ -69,7 +73,7 @@ impl Execution {
         let fault = self.phone.take_fault(Stage::Execution, Some(kind));
         if let Command::App(AppCommand { bundle_id, action }) = command {
             let fails = matches!(fault, Some(Injection::ActivationFails));
-            self.bring_to_front(bundle_id, action, fails).await?;
+            self.bring_to_front(bundle_id, action, kind, fails).await?;
         }
         self.strike_before(fault.as_ref(), command).await?;
         let reply = match command {
@@ -94,12 +98,19 @@ impl Execution {
         &self,
         bundle: &BundleId,
         action: &AppAction,
+        kind: CommandKind,
         fails: bool,
     ) -> Result<(), RunnerError> {
-        let (state, locked) = self
-            .phone
-            .look(|state| (state.screen.app_state(bundle), state.locked));
+        let (app, locked, stalls) = self.phone.look(|state| {
+            let app = state.screen.app_state(bundle);
+            (app, state.locked, state.stalls_when_locked)
+        });
         if locked {
+            if stalls {
+                let budget = self.phone.clock.budgets().budget(kind.class()).runner;
+                tokio::time::sleep(budget).await;
+                self.phone.clock.sleep(GIVING_UP).await;
+            }
             let message = format!("{bundle} cannot be reached");
             let hint = Some("unlock the phone".to_owned());
             return Err(RunnerError {
@@ -107,7 +118,7 @@ impl Execution {
                 ..error(RunnerCode::AppNotAvailable, message)
             });
         }
-        match state {
+        match app {
             AppState::Foreground => Ok(()),
             AppState::NotRunning => {
                 let message = format!("{bundle} is not running");
@@ -154,11 +165,11 @@ impl Execution {
                 after_effect: false,
             }) => {
                 let (code, message, hint) = (code.clone(), message.clone(), hint.clone());
-                return Err(RunnerError {
+                return Err(self.verdict(RunnerError {
                     code,
                     message,
                     hint,
-                });
+                }));
             }
             Some(Injection::EchoText) => {
                 if let Command::App(AppCommand {
@@ -192,11 +203,11 @@ impl Execution {
                 hint,
                 after_effect: true,
             }) => {
-                return Err(RunnerError {
+                return Err(self.verdict(RunnerError {
                     code,
                     message,
                     hint,
-                });
+                }));
             }
             Some(Injection::Killed {
                 after_effect: true,
@@ -209,11 +220,19 @@ impl Execution {
         Ok(())
     }
 
+    /// A scripted verdict. One that speaks of a recorded failure counts one.
+    fn verdict(&self, error: RunnerError) -> RunnerError {
+        if error.code == RunnerCode::XctestRecordedFailure {
+            self.runner.book().recorded += 1;
+        }
+        error
+    }
+
     /// Ends the runner in the middle of the command.
     async fn die(&self, restart_on: Option<u16>) {
         match restart_on {
             Some(port) => self.phone.start_runner(port, Duration::ZERO),
-            None => self.phone.end_runner(&self.runner),
+            None => self.phone.end_runner(&self.runner, Ending::Killed),
         }
         std::future::pending::<()>().await;
     }

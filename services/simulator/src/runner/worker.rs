@@ -25,6 +25,7 @@ use super::execute::Execution;
 use super::{Job, Outcome, Runner, Task};
 use crate::fault::Stage;
 use crate::gate::Verdict;
+use crate::launch::{Ending, words};
 use crate::phone::core::PhoneCore;
 use crate::sync::until_stopped;
 
@@ -37,8 +38,8 @@ pub(crate) async fn run(phone: Arc<PhoneCore>, runner: Arc<Runner>, mut jobs: mp
     tokio::select! {
         biased;
         () = runner.stop.cancelled() => {}
-        () = phone.clock.sleep(left) => phone.end_runner(&runner),
-        () = work_off(&phone, &runner, &mut jobs) => phone.end_runner(&runner),
+        () = phone.clock.sleep(left) => phone.end_runner(&runner, Ending::Expired),
+        () = work_off(&phone, &runner, &mut jobs) => phone.end_runner(&runner, Ending::ShutDown),
     }
     debug!("runner ended");
 }
@@ -63,6 +64,7 @@ async fn work_off(phone: &Arc<PhoneCore>, runner: &Arc<Runner>, jobs: &mut mpsc:
             }
             book.in_flight.remove(id);
         }
+        runner.log(|| words::finished(kind, job.id.as_ref(), envelope.result.is_ok()));
         job.outcome.send_replace(Some(Outcome {
             status: envelope.status(),
             body,
@@ -96,8 +98,14 @@ async fn decide(
         (turned_away(code, since), false)
     };
     match (verdict, task) {
-        (Verdict::Busy(since), _) => turned_away(id, RunnerCode::RunnerBusy, since),
-        (Verdict::Wedged(since), _) => turned_away(id, RunnerCode::RunnerWedged, since),
+        (Verdict::Busy(since), _) => {
+            runner.log(|| words::busy(kind, since));
+            turned_away(id, RunnerCode::RunnerBusy, since)
+        }
+        (Verdict::Wedged(since), _) => {
+            runner.log(|| words::wedged(since));
+            turned_away(id, RunnerCode::RunnerWedged, since)
+        }
         (Verdict::Open, Task::Refuse(_, error)) => (Envelope::from(Err(error)), true),
         (Verdict::Open, Task::Run(command)) => (execute(phone, runner, id, command).await, true),
     }
@@ -142,7 +150,9 @@ async fn execute(
         let runner = Arc::clone(runner);
         async move {
             let envelope = execution.run(&command).await;
-            runner.book().gate.end(work);
+            if runner.book().gate.end(work) {
+                runner.log(words::drained);
+            }
             execution.phone.announce();
             // Nobody is there to take the verdict of abandoned work.
             drop(done.send(envelope));

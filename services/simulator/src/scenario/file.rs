@@ -14,7 +14,9 @@ use toml::Spanned;
 
 use super::{DEFAULT_PORT, PhoneSpec, Problem, Scenario, ScenarioError, made_up_udid};
 use crate::fault::Fault;
+use crate::launch::LaunchFault;
 use crate::report::Transport;
+use crate::stray::Stray;
 use crate::ui::{AppState, ScreenConfig};
 
 #[derive(Debug, Deserialize)]
@@ -23,6 +25,8 @@ struct File {
     time_scale: Option<Spanned<f64>>,
     #[serde(default)]
     phones: Vec<Entry>,
+    #[serde(default)]
+    strays: Vec<Stray>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -32,6 +36,8 @@ struct Entry {
     count: Option<NonZeroU32>,
     serial: Option<Spanned<String>>,
     name: Option<String>,
+    model: Option<String>,
+    os_version: Option<String>,
     port: Option<Spanned<u16>>,
     connection: Option<Spanned<Vec<Transport>>>,
     runner: Option<bool>,
@@ -39,12 +45,15 @@ struct Entry {
     uptime: Duration,
     #[serde(default)]
     locked: bool,
+    trusted: Option<bool>,
     #[serde(default)]
     apps: BTreeMap<BundleId, AppState>,
     #[serde(default)]
     screen: ScreenConfig,
     #[serde(default)]
     faults: Vec<Spanned<Fault>>,
+    #[serde(default)]
+    launch_faults: Vec<Spanned<LaunchFault>>,
 }
 
 /// Reads a scenario from TOML.
@@ -108,7 +117,11 @@ pub(super) fn read(text: &str) -> Result<Scenario, ScenarioError> {
             Problem::DuplicateUdid(udid.get_ref().clone()),
         ));
     }
-    Ok(Scenario { time_scale, phones })
+    Ok(Scenario {
+        time_scale,
+        phones,
+        strays: file.strays,
+    })
 }
 
 impl Entry {
@@ -143,6 +156,12 @@ impl Entry {
                 .check()
                 .map_err(|problem| at(fault.span(), "faults", problem.into()))?;
         }
+        for fault in &self.launch_faults {
+            fault
+                .get_ref()
+                .check()
+                .map_err(|problem| at(fault.span(), "launch_faults", problem.into()))?;
+        }
         Ok(())
     }
 
@@ -169,15 +188,23 @@ impl Entry {
                 name
             },
             udid: plain.udid,
+            model: self.model.clone().unwrap_or(plain.model),
+            os_version: self.os_version.clone().unwrap_or(plain.os_version),
             port,
             connection: connection.unwrap_or(plain.connection),
             runner: self.runner.unwrap_or(plain.runner),
             uptime: self.uptime,
             locked: self.locked,
+            trusted: self.trusted.unwrap_or(plain.trusted),
             apps: self.apps.clone(),
             screen: self.screen.clone(),
             faults: self
                 .faults
+                .iter()
+                .map(|fault| fault.get_ref().clone())
+                .collect(),
+            launch_faults: self
+                .launch_faults
                 .iter()
                 .map(|fault| fault.get_ref().clone())
                 .collect(),

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fault::{Injection, Stage};
 use crate::lab::LabCore;
-use crate::mux::Ids;
+use crate::mux::{Ids, Replug};
 use crate::phone::core::PhoneCore;
 use crate::report::Transport;
 use crate::runner::{Runner, connection};
@@ -40,8 +40,10 @@ pub(super) enum Refusal {
 }
 
 /// Makes the connection to a port of the phone under this number.
-pub(super) fn find(lab: &LabCore, device: MuxDeviceId, port: Port) -> Result<Pipe, Refusal> {
-    let attachment = lab.mux.look(|table| table.attachment(device).cloned());
+pub(super) fn find(lab: &Arc<LabCore>, device: MuxDeviceId, port: Port) -> Result<Pipe, Refusal> {
+    let attachment = lab
+        .mux
+        .look(|table| table.attachments().get(&device).cloned());
     let attachment = attachment.ok_or(Refusal::Result(ResultCode::BadDevice))?;
     let phone = lab
         .phones
@@ -64,7 +66,7 @@ pub(super) fn find(lab: &LabCore, device: MuxDeviceId, port: Port) -> Result<Pip
 }
 
 fn reach(
-    lab: &LabCore,
+    lab: &Arc<LabCore>,
     phone: &Arc<PhoneCore>,
     transport: Transport,
     port: Port,
@@ -83,7 +85,7 @@ fn reach(
             }));
         }
         Some(Injection::Replug) => {
-            lab.mux.replug(&phone.udid);
+            lab.replug(phone, Replug::default());
             return Err(Refusal::Result(ResultCode::BadDevice));
         }
         Some(_) | None => {}

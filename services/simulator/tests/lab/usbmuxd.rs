@@ -79,6 +79,9 @@ async fn common_clients_get_what_they_ask_for_on_one_connection() {
     assert_eq!(list.matches("<key>Properties</key>").count(), 2);
     let record_id = "<key>PairRecordID</key><string>00008110-00F1EE7000000001</string>";
     let record = ask(&mut stream, 3, &plist("ReadPairRecord", record_id)).await;
+    assert!(!value(&record, "PairRecordData").is_empty(), "{record}");
+    let nobody = "<key>PairRecordID</key><string>00008110-000978540290401E</string>";
+    let record = ask(&mut stream, 3, &plist("ReadPairRecord", nobody)).await;
     assert_eq!(result(&record), 2, "no such record");
     assert_eq!(
         result(&ask(&mut stream, 4, &plist("DeletePairRecord", record_id)).await),
