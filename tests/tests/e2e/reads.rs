@@ -164,8 +164,8 @@ async fn the_status_tells_the_runners_health() {
         ..spec
     };
     let rig = Rig::start(Scenario {
-        time_scale: 0.02,
         phones: vec![spec],
+        ..Scenario::fleet(0).scaled(0.02)
     })
     .await;
     let (phone, udid) = (rig.phone(0), rig.udid(0));
