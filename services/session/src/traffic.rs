@@ -139,3 +139,6 @@ impl Traffic {
         flow.wait_for(holds).await.ok();
     }
 }
+
+#[cfg(test)]
+mod tests;

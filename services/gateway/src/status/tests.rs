@@ -210,6 +210,10 @@ fn what_was_not_sent_is_unavailable_and_may_be_sent_again() {
             SendError::NotListening { port: Some(8100) },
             "RUNNER_NOT_LISTENING",
         ),
+        (
+            SendError::NotListening { port: None },
+            "RUNNER_NOT_LISTENING",
+        ),
         (SendError::Connect(cause()), "MUX_UNAVAILABLE"),
         (
             SendError::WindowClosed {
@@ -310,6 +314,11 @@ fn a_fate_that_did_not_get_on_record_is_no_invitation_to_retry() {
     );
 }
 
+fn paused(failure: Failure) -> Failure {
+    let failure = Box::new(failure);
+    Failure::Paused { failure }
+}
+
 #[test]
 fn our_own_refusals_have_their_rows() {
     for (failure, code, reason, retry) in [
@@ -329,6 +338,18 @@ fn our_own_refusals_have_their_rows() {
             record(RecordErrorKind::Unavailable),
             Code::Unavailable,
             "LEDGER_UNAVAILABLE",
+            true,
+        ),
+        (
+            paused(Failure::LaneFull { limit: 1 }),
+            Code::ResourceExhausted,
+            "LANE_FULL",
+            true,
+        ),
+        (
+            paused(Failure::DeadlineInQueue),
+            Code::DeadlineExceeded,
+            "DEADLINE_IN_QUEUE",
             true,
         ),
         (Failure::Closed, Code::Unavailable, "GATEWAY_DRAINING", true),

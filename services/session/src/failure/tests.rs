@@ -158,6 +158,43 @@ fn the_runners_own_hint_comes_first() {
 }
 
 #[test]
+fn a_pause_explains_what_was_not_started_and_nothing_else() {
+    for failure in [Failure::LaneFull { limit: 1 }, Failure::DeadlineInQueue] {
+        let (reason, told) = (failure.reason().to_owned(), failure.to_string());
+        let paused = failure.while_paused();
+        assert_eq!(paused.reason(), reason);
+        assert!(paused.to_string().starts_with(&told));
+        assert!(paused.hint().unwrap().contains("launched or recycled"));
+        let paused = failed(tap(), Fate::NotSent, paused);
+        assert_eq!(paused.retry_after(), Some(LATER));
+        let source = std::error::Error::source(&paused.failure).unwrap();
+        assert_eq!(source.to_string(), told);
+    }
+    for failure in [
+        Failure::DeadlineExceeded,
+        Failure::Closed,
+        Failure::Duplicate,
+        Failure::NotSent(SendError::NotListening { port: None }),
+        runner(RunnerCode::RunnerBusy),
+    ] {
+        let told = failure.to_string();
+        assert_eq!(failure.while_paused().to_string(), told);
+    }
+}
+
+#[test]
+fn a_runner_that_is_not_up_is_told_from_one_that_does_not_listen() {
+    let refused = |port| Failure::NotSent(SendError::NotListening { port });
+    let (down, none) = (refused(Some(8100)), refused(None));
+    for failure in [&down, &none] {
+        assert_eq!(failure.reason(), "RUNNER_NOT_LISTENING");
+    }
+    assert!(down.to_string().contains("port 8100"));
+    assert!(none.to_string().contains("no runner is up"));
+    assert!(none.hint().unwrap().contains("being launched"));
+}
+
+#[test]
 fn an_error_chain_leads_to_the_cause() {
     let failed = failed(
         tap(),

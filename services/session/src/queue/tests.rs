@@ -195,6 +195,37 @@ fn while_only_reads_may_start_they_pass_the_mutations_that_wait() {
 }
 
 #[test]
+fn by_a_gate_that_is_shut_nothing_starts_and_nothing_leaves() {
+    let mut queue = Queue::new(8);
+    push(&mut queue, 1, screenshot());
+    push(&mut queue, 2, tap());
+    let mut next = |gate, gone| queue.start(Instant::now(), gate, |_| gone);
+    assert!(next(Gate::Shut, false).is_none());
+    assert!(next(Gate::Shut, true).is_none());
+    let first = next(Gate::Open, false).unwrap();
+    assert_eq!(first.command_id, id("c-1"));
+}
+
+#[test]
+fn room_is_made_by_whoever_waits_for_a_read_and_is_gone() {
+    let mut queue = Queue::new(3);
+    push(&mut queue, 1, tap());
+    push(&mut queue, 2, snapshot("com.a"));
+    push(&mut queue, 3, snapshot("com.a"));
+    assert!(!queue.is_crowded());
+    push(&mut queue, 4, snapshot("com.a"));
+    assert!(queue.is_crowded(), "by those who share");
+    queue.make_room(|to| *to == 3);
+    assert!(!queue.is_crowded());
+    push(&mut queue, 5, screenshot());
+    assert!(queue.is_crowded(), "by those who wait");
+    queue.make_room(|_| true);
+    assert_eq!(queue.len(), 1, "a mutation has been asked for");
+    assert_eq!(start(&mut queue).as_deref(), Some("c-1"));
+    assert_eq!(queue.finish().collect::<Vec<_>>(), [1]);
+}
+
+#[test]
 fn only_a_snapshot_names_an_app_to_share() {
     assert_eq!(snapshot_of(&snapshot("com.a")), Some(&bundle_id("com.a")));
     for other in [tap(), viewport(), screenshot()] {

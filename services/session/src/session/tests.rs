@@ -18,9 +18,13 @@ mod deadline;
 mod hold;
 mod lost;
 mod order;
+mod pause;
 mod reconcile;
 mod resolve;
+mod restart;
 mod shutdown;
+mod vitals;
+mod wedged;
 
 type Call = Spawn<BoxFuture<'static, Result<Success, Failed>>>;
 
