@@ -98,7 +98,10 @@ impl Demo {
         };
         if toured.is_ok() && !self.once {
             stay(&context.server, &stand)?;
-            stop.asked().await;
+            tokio::select! {
+                () = stop.asked() => {}
+                () = stand.drain_requested() => {}
+            }
         }
         // A step that failed is told rather than an end that did.
         toured.and(stand.end(&mut stop).await)

@@ -1,8 +1,8 @@
 //! `serve`: a gateway, until it is told to stop.
 //!
-//! The first SIGINT or SIGTERM drains it: open calls end, no new ones are
-//! taken. The configuration caps how long that may take; a second signal ends
-//! it at once.
+//! The first SIGINT or SIGTERM drains it, and so does a call of `DrainGateway`:
+//! open calls end, no new ones are taken. The configuration caps how long that
+//! may take; a signal while it drains ends it at once.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,8 @@ use crate::signals::Stop;
 #[command(after_help = "\
 Every key of the configuration can be overridden by a variable, such as
 FLEETGATE_SERVER__LISTEN for listen of [server]. Logs go to stderr. SIGINT and
-SIGTERM drain the gateway; a second one ends it at once.
+SIGTERM drain the gateway, and so does DrainGateway; a further signal ends it
+at once.
 
 Example:
   FLEETGATE_RUNNER__PORT=8100 fleetgate serve --config /etc/fleetgate.toml")]
@@ -43,8 +44,12 @@ impl Serve {
         let mut stop = Stop::listen().context("cannot listen to signals")?;
         let gateway = Gateway::start(config, Overrides::default()).await?;
         line(&format!("listening on http://{}", gateway.local_addr()))?;
-        stop.asked().await;
-        info!("draining; a second signal ends the gateway at once");
+        tokio::select! {
+            () = stop.asked() => info!("draining; a second signal ends the gateway at once"),
+            () = gateway.drain_requested() => {
+                info!("draining for a caller; a signal ends the gateway at once");
+            }
+        }
         drain(gateway, &mut stop).await
     }
 }
@@ -57,6 +62,6 @@ pub(crate) async fn drain(gateway: Gateway, stop: &mut Stop) -> anyhow::Result<(
             debug!(?drained, "ended");
             Ok(())
         }
-        () = stop.asked() => bail!("ended at once by a second signal"),
+        () = stop.asked() => bail!("ended at once by a signal while draining"),
     }
 }

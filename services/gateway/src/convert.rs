@@ -8,6 +8,7 @@ mod content;
 mod device;
 mod enums;
 mod fields;
+mod operators;
 mod record;
 mod reply;
 mod request;
@@ -18,6 +19,7 @@ mod violations;
 
 pub(crate) use content::{Content, asked, types_other_text};
 pub(crate) use device::{command_fate, cordon, ledger_health, state_name, transition};
+pub(crate) use operators::{cordon_device, reason, update_device};
 pub(crate) use record::{command_query, event, fate_change, pending_record, record};
 pub(crate) use reply::CommandResponse;
 pub(crate) use request::{Asked, CommandRequest, ask};

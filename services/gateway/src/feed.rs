@@ -2,7 +2,7 @@
 //! read by position.
 //!
 //! ```text
-//! publishers ─► ring (the newest 8192) ◄─ readers, each with its position
+//! publishers ─► ring (the newest) ◄─ readers, each with its position
 //!                 └─ head ─► watch: wakes them
 //! ```
 //!
@@ -13,12 +13,12 @@
 //! Invariant: no reader is told an event twice, and none is left out but with
 //! word of it.
 
-use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::fleet_event::Event;
+use prost::Message;
 use tokio::sync::watch;
 
 mod cursor;
@@ -27,11 +27,15 @@ mod ring;
 pub(crate) use cursor::{Cursor, Instance, MalformedCursor};
 
 use crate::convert::timestamp;
-use ring::{Lost, Ring};
+use ring::{Limits, Lost, Ring};
 
-/// How many events are kept: half a minute of a thousand phones that each do
-/// something every four seconds, and several megabytes.
-const CAPACITY: NonZeroUsize = NonZeroUsize::new(8192).expect("not zero");
+/// How much is kept: half a minute of a thousand phones that each do something
+/// every four seconds. Most events have some hundred bytes; those of a phone
+/// with the longest labels have 25,000.
+const LIMITS: Limits = Limits {
+    events: 8192,
+    bytes: 16 * 1024 * 1024,
+};
 
 /// All that happened of late. Clones share it.
 #[derive(Debug, Clone)]
@@ -60,15 +64,15 @@ pub(crate) enum Followed {
 
 impl Default for Feed {
     fn default() -> Self {
-        Self::with_capacity(CAPACITY)
+        Self::limited(LIMITS)
     }
 }
 
 impl Feed {
-    fn with_capacity(capacity: NonZeroUsize) -> Self {
+    fn limited(limits: Limits) -> Self {
         Self(Arc::new(Shared {
             instance: Instance::mint(),
-            ring: Mutex::new(Ring::new(capacity)),
+            ring: Mutex::new(Ring::new(limits)),
             head: watch::Sender::new(0),
         }))
     }
@@ -79,11 +83,13 @@ impl Feed {
     pub(crate) fn publish(&self, event: Event) {
         let mut ring = self.ring();
         let head = ring.push(|seq| {
-            Arc::new(pb::FleetEvent {
+            let event = pb::FleetEvent {
                 seq,
                 time: Some(timestamp(SystemTime::now())),
                 event: Some(event),
-            })
+            };
+            let bytes = event.encoded_len();
+            (Arc::new(event), bytes)
         });
         // Under the lock, so that the head never goes back.
         self.0.head.send_replace(head);
@@ -186,7 +192,10 @@ mod tests {
 
     #[test]
     fn who_falls_behind_is_told_by_how_much_and_goes_on_at_the_head() {
-        let feed = Feed::with_capacity(NonZeroUsize::new(2).unwrap());
+        let feed = Feed::limited(Limits {
+            events: 2,
+            bytes: 1000,
+        });
         let start = feed.now();
         for name in ["one", "two", "three"] {
             feed.publish(host(name));

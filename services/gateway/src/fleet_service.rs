@@ -1,30 +1,52 @@
-//! `FleetService`: what this gateway is and which phones it knows. Answered from
-//! memory.
+//! `FleetService`: what this gateway is, which phones it knows, what happens to
+//! them, and what operators do about it.
+//!
+//! What is told of phones is told from memory, their history from the ledger.
 
+mod acts;
+
+use std::time::SystemTime;
+
+use fleetgate_ledger::PageToken;
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::fleet_service_server::FleetService;
 use fleetgate_runner::Udid;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status};
 
-use crate::convert::{Violations, device_name, page_size, timestamp};
+use crate::convert::{
+    Violation, Violations, cordon_device, device_name, ledger_health, page_size, reason, timestamp,
+    transition, update_device,
+};
 use crate::core::Core;
+use crate::deadline::Deadline;
 use crate::status;
+use crate::watch::{Wanted, WatchConfig, watch};
+use acts::{Acts, who};
 
 /// Moves only when something that worked stops working.
 const PROTOCOL_VERSION: u32 = 1;
 
 /// What this gateway can do, by name. A name is never taken back.
-const CAPABILITIES: [&str; 11] = [
+const CAPABILITIES: [&str; 18] = [
     "automation",
     "command-history",
     "command-ids",
     "command-ledger",
     "command-replay",
     "command-tail",
+    "cordon",
     "deadline-exceeded-with-fate",
+    "device-history",
+    "device-settings",
+    "fleet-watch",
+    "gateway-drain",
     "grpc-web",
     "lost-reply-recovery",
     "never-sent-proof",
+    "runner-launching",
+    "runner-recycling",
     "screenshot-streaming",
 ];
 
@@ -32,20 +54,59 @@ const CAPABILITIES: [&str; 11] = [
 #[derive(Debug, Clone)]
 pub(crate) struct FleetApi {
     core: Core,
+    acts: Acts,
 }
 
 impl FleetApi {
     pub(crate) fn new(core: Core) -> Self {
-        Self { core }
+        let acts = Acts::new(core.clone());
+        Self { core, acts }
     }
+
+    async fn transitions(
+        &self,
+        request: pb::ListDeviceTransitionsRequest,
+    ) -> Result<pb::ListDeviceTransitionsResponse, Status> {
+        let mut violations = Violations::default();
+        let name = device_name(&request.device, &mut violations);
+        let size =
+            page_size(request.page_size, &mut violations).and_then(|size| u32::try_from(size).ok());
+        let token = match request.page_token.as_str() {
+            "" => Some(None),
+            token => violations
+                .take("page_token", token.parse::<PageToken>())
+                .map(Some),
+        };
+        let query = || Some((name?, size?, token?));
+        let (name, size, token) = checked(violations.finish(query()))?;
+        let device = self.core.fleet().name(&name);
+        let device = device.ok_or_else(|| status::device_unknown(&name, None))?;
+        let page = self
+            .core
+            .ledger()
+            .transitions(&device, size, token)
+            .await
+            .map_err(|error| status::ledger(&error))?;
+        Ok(pb::ListDeviceTransitionsResponse {
+            transitions: page.transitions.into_iter().map(transition).collect(),
+            next_page_token: page.next.map(|token| token.to_string()).unwrap_or_default(),
+        })
+    }
+}
+
+/// What a request comes to, or what is wrong with it.
+fn checked<T>(request: Result<T, Vec<Violation>>) -> Result<T, Status> {
+    request.map_err(|violations| status::invalid(violations.into()))
 }
 
 #[tonic::async_trait]
 impl FleetService for FleetApi {
     async fn get_gateway(
         &self,
-        _request: Request<pb::GetGatewayRequest>,
+        request: Request<pb::GetGatewayRequest>,
     ) -> Result<Response<pb::GetGatewayResponse>, Status> {
+        let health = async { Ok(self.core.ledger().health().await) };
+        let health = Deadline::of(&request).bound(health).await?;
         let fleet = self.core.fleet();
         Ok(Response::new(pb::GetGatewayResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -53,8 +114,8 @@ impl FleetService for FleetApi {
             capabilities: CAPABILITIES.map(str::to_owned).to_vec(),
             start_time: Some(timestamp(self.core.start_time())),
             draining: fleet.is_closed(),
-            mux_hosts: vec![fleet.mux_host()],
-            ..pb::GetGatewayResponse::default()
+            mux_hosts: fleet.mux_hosts(),
+            ledger: Some(ledger_health(health)),
         }))
     }
 
@@ -80,9 +141,7 @@ impl FleetService for FleetApi {
                 )
                 .map(Some),
         };
-        let (size, after) = violations
-            .finish(size.zip(after))
-            .map_err(|violations| status::invalid(violations.into()))?;
+        let (size, after) = checked(violations.finish(size.zip(after)))?;
 
         let mut devices = self.core.fleet().devices(after.as_ref(), size + 1);
         let next_page_token = if devices.len() > size {
@@ -106,9 +165,7 @@ impl FleetService for FleetApi {
     ) -> Result<Response<pb::GetDeviceResponse>, Status> {
         let mut violations = Violations::default();
         let name = device_name(&request.get_ref().device, &mut violations);
-        let name = violations
-            .finish(name)
-            .map_err(|violations| status::invalid(violations.into()))?;
+        let name = checked(violations.finish(name))?;
         let device = self.core.fleet().device(&name).await;
         let device = device.ok_or_else(|| status::device_unknown(&name, None))?;
         Ok(Response::new(pb::GetDeviceResponse {
@@ -116,55 +173,98 @@ impl FleetService for FleetApi {
         }))
     }
 
-    type WatchFleetStream =
-        futures_util::stream::BoxStream<'static, Result<pb::WatchFleetResponse, Status>>;
+    type WatchFleetStream = BoxStream<'static, Result<pb::WatchFleetResponse, Status>>;
 
     async fn watch_fleet(
         &self,
-        _request: Request<pb::WatchFleetRequest>,
+        request: Request<pb::WatchFleetRequest>,
     ) -> Result<Response<Self::WatchFleetStream>, Status> {
-        Err(status::not_yet())
+        let deadline = Deadline::of(&request);
+        let pb::WatchFleetRequest {
+            resume_cursor,
+            types,
+        } = request.into_inner();
+        let mut violations = Violations::default();
+        let after = match resume_cursor.as_str() {
+            "" => Some(None),
+            cursor => violations.take("resume_cursor", cursor.parse()).map(Some),
+        };
+        let wanted =
+            Wanted::of(types).or_else(|| violations.refuse("types", "must be values of this API"));
+        let (after, wanted) = checked(violations.finish(after.zip(wanted)))?;
+        let config = WatchConfig {
+            after,
+            wanted,
+            deadline,
+        };
+        Ok(Response::new(watch(self.core.clone(), config).boxed()))
     }
 
     async fn list_device_transitions(
         &self,
-        _request: Request<pb::ListDeviceTransitionsRequest>,
+        request: Request<pb::ListDeviceTransitionsRequest>,
     ) -> Result<Response<pb::ListDeviceTransitionsResponse>, Status> {
-        Err(status::not_yet())
+        let deadline = Deadline::of(&request);
+        let page = self.transitions(request.into_inner());
+        Ok(Response::new(deadline.bound(page).await?))
     }
 
     async fn update_device(
         &self,
-        _request: Request<pb::UpdateDeviceRequest>,
+        request: Request<pb::UpdateDeviceRequest>,
     ) -> Result<Response<pb::UpdateDeviceResponse>, Status> {
-        Err(status::not_yet())
+        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let (name, change) = checked(update_device(request.into_inner()))?;
+        let done = self.acts.update(&name, change, &who);
+        let device = Some(deadline.bound(done).await?);
+        Ok(Response::new(pb::UpdateDeviceResponse { device }))
     }
 
     async fn cordon_device(
         &self,
-        _request: Request<pb::CordonDeviceRequest>,
+        request: Request<pb::CordonDeviceRequest>,
     ) -> Result<Response<pb::CordonDeviceResponse>, Status> {
-        Err(status::not_yet())
+        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let cordon = cordon_device(request.into_inner(), SystemTime::now());
+        let (name, reason, until) = checked(cordon)?;
+        let done = self.acts.cordon(&name, reason, until, &who);
+        let device = Some(deadline.bound(done).await?);
+        Ok(Response::new(pb::CordonDeviceResponse { device }))
     }
 
     async fn uncordon_device(
         &self,
-        _request: Request<pb::UncordonDeviceRequest>,
+        request: Request<pb::UncordonDeviceRequest>,
     ) -> Result<Response<pb::UncordonDeviceResponse>, Status> {
-        Err(status::not_yet())
+        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let mut violations = Violations::default();
+        let name = device_name(&request.get_ref().device, &mut violations);
+        let name = checked(violations.finish(name))?;
+        let done = self.acts.uncordon(&name, &who);
+        let device = Some(deadline.bound(done).await?);
+        Ok(Response::new(pb::UncordonDeviceResponse { device }))
     }
 
     async fn recycle_runner(
         &self,
-        _request: Request<pb::RecycleRunnerRequest>,
+        request: Request<pb::RecycleRunnerRequest>,
     ) -> Result<Response<pb::RecycleRunnerResponse>, Status> {
+        let mut violations = Violations::default();
+        let name = device_name(&request.get_ref().device, &mut violations);
+        let why = reason(&request.get_ref().reason, &mut violations);
+        checked(violations.finish(name.zip(why)))?;
         Err(status::not_yet())
     }
 
     async fn drain_gateway(
         &self,
-        _request: Request<pb::DrainGatewayRequest>,
+        request: Request<pb::DrainGatewayRequest>,
     ) -> Result<Response<pb::DrainGatewayResponse>, Status> {
-        Err(status::not_yet())
+        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let mut violations = Violations::default();
+        let why = reason(&request.get_ref().reason, &mut violations);
+        let why = checked(violations.finish(why))?;
+        deadline.bound(self.acts.drain(why, who)).await?;
+        Ok(Response::new(pb::DrainGatewayResponse {}))
     }
 }

@@ -29,6 +29,7 @@ mod screenshot;
 mod server;
 mod status;
 mod tail;
+mod watch;
 
 pub use config::{Config, ConfigError};
 pub use gateway::{Drained, Gateway, Overrides, StartError};

@@ -9,14 +9,14 @@
 //! |---|---|
 //! | a request that cannot be used | INVALID_ARGUMENT + BadRequest |
 //! | unknown device or command | NOT_FOUND |
-//! | the app, the focus or the phone is not fit for it; no runner port known | FAILED_PRECONDITION |
+//! | the app, the focus or the phone is not fit for it; no runner port known; a phone out of service | FAILED_PRECONDITION |
 //! | the runner or usbmuxd refuses our request as such; a crash | INTERNAL |
-//! | provably not sent, or declined as busy or wedged | UNAVAILABLE + RetryInfo |
+//! | provably not sent, or declined as busy or wedged; a phone in quarantine | UNAVAILABLE + RetryInfo |
 //! | the device's queue is full | RESOURCE_EXHAUSTED + RetryInfo |
 //! | a reply larger than is sent, more metadata than is taken | RESOURCE_EXHAUSTED |
 //! | the runner's time or the caller's is over | DEADLINE_EXCEEDED |
 //! | any other verdict; a fate that is unknown | UNKNOWN |
-//! | a command id that belongs to another request | ALREADY_EXISTS + BadRequest |
+//! | a command id that belongs to another request, an alias that is another phone's | ALREADY_EXISTS + BadRequest |
 
 use std::time::Duration;
 
@@ -29,11 +29,15 @@ use crate::convert::{Invalid, Violation};
 use crate::deadline::MalformedTimeout;
 use crate::screenshot::NotPng;
 
+mod acts;
+mod fleet;
 mod refusal;
 #[cfg(test)]
 mod tests;
 mod used;
 
+pub(crate) use acts::{not_set, unrecorded};
+pub(crate) use fleet::{cordoned, not_recycled, quarantined};
 pub(crate) use used::{
     id_conflict, never_sent, no_record, overdue, replayed, unclaimed, unsettled,
 };

@@ -102,6 +102,11 @@ impl Stand {
         &self.phone
     }
 
+    /// Ends once a caller wants the end of the gateway.
+    pub(super) async fn drain_requested(&self) {
+        self.gateway.drain_requested().await;
+    }
+
     /// Ends the gateway, and then the lab.
     pub(super) async fn end(self, stop: &mut Stop) -> anyhow::Result<()> {
         drain(self.gateway, stop).await?;

@@ -26,6 +26,13 @@ pub(crate) struct Cursor {
     pub(super) seq: u64,
 }
 
+impl Cursor {
+    /// The number of the event that it is behind.
+    pub(crate) fn seq(self) -> u64 {
+        self.seq
+    }
+}
+
 /// Text that no gateway gave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a cursor of this call")]

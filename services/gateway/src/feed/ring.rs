@@ -2,22 +2,38 @@
 //!
 //! Events are numbered from 1, without holes. A position is the number of the
 //! last event that a reader knows; 0 knows none. The ring keeps the newest
-//! `capacity` events and forgets the others, whoever has not read them yet: it
-//! knows no readers.
+//! events, as many as its limits allow, and forgets the others, whoever has not
+//! read them yet: it knows no readers.
 //!
 //! Invariant: what follows a position is told whole and in order, or its loss
 //! is.
 
 use std::collections::VecDeque;
-use std::num::NonZeroUsize;
+
+/// How much is kept; the newest event always is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// So many events at most.
+    pub(super) events: usize,
+    /// And no more than have so many bytes together.
+    pub(super) bytes: usize,
+}
 
 /// The newest events.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
-    capacity: NonZeroUsize,
+    limits: Limits,
     /// The number of the newest event; 0 before the first.
     head: u64,
-    events: VecDeque<T>,
+    events: VecDeque<Kept<T>>,
+    /// Of all that are kept.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Kept<T> {
+    event: T,
+    bytes: usize,
 }
 
 /// Why nothing follows a position.
@@ -31,11 +47,12 @@ pub(super) enum Lost {
 }
 
 impl<T: Clone> Ring<T> {
-    pub(super) fn new(capacity: NonZeroUsize) -> Self {
+    pub(super) fn new(limits: Limits) -> Self {
         Self {
-            capacity,
+            limits,
             head: 0,
             events: VecDeque::new(),
+            bytes: 0,
         }
     }
 
@@ -44,13 +61,20 @@ impl<T: Clone> Ring<T> {
         self.head
     }
 
-    /// Adds the event that is made for the next number, and gives the number.
-    pub(super) fn push(&mut self, event: impl FnOnce(u64) -> T) -> u64 {
+    /// Adds the event that is made for the next number, and how many bytes it
+    /// has; gives the number.
+    pub(super) fn push(&mut self, event: impl FnOnce(u64) -> (T, usize)) -> u64 {
         self.head += 1;
-        if self.events.len() == self.capacity.get() {
-            self.events.pop_front();
+        let (event, bytes) = event(self.head);
+        self.events.push_back(Kept { event, bytes });
+        self.bytes += bytes;
+        let Limits {
+            events: most,
+            bytes: limit,
+        } = self.limits;
+        while self.events.len() > 1 && (self.events.len() > most || self.bytes > limit) {
+            self.bytes -= self.events.pop_front().map_or(0, |oldest| oldest.bytes);
         }
-        self.events.push_back(event(self.head));
         self.head
     }
 
@@ -62,7 +86,8 @@ impl<T: Clone> Ring<T> {
         // More than can be counted are more than are kept.
         let wanted = usize::try_from(missed).unwrap_or(usize::MAX);
         let first = kept.checked_sub(wanted).ok_or(Lost::Forgotten { missed })?;
-        Ok(self.events.range(first..).take(limit).cloned().collect())
+        let events = self.events.range(first..).take(limit);
+        Ok(events.map(|kept| kept.event.clone()).collect())
     }
 }
 
@@ -72,10 +97,14 @@ mod tests {
 
     use super::*;
 
-    fn ring(capacity: usize, events: u64) -> Ring<u64> {
-        let mut ring = Ring::new(NonZeroUsize::new(capacity).unwrap());
+    /// A ring of events of one byte each.
+    fn ring(most: usize, events: u64) -> Ring<u64> {
+        let mut ring = Ring::new(Limits {
+            events: most,
+            bytes: 1000,
+        });
         for expected in 1..=events {
-            assert_eq!(ring.push(|seq| seq), expected);
+            assert_eq!(ring.push(|seq| (seq, 1)), expected);
         }
         ring
     }
@@ -97,34 +126,48 @@ mod tests {
         assert_eq!(ring.after(u64::MAX, 9), Err(Lost::Ahead));
     }
 
+    #[test]
+    fn large_events_take_the_place_of_many_and_the_newest_is_always_kept() {
+        let mut ring = ring(100, 100);
+        ring.push(|seq| (seq, 950));
+        assert_eq!(ring.after(51, 99).map(|events| events.len()), Ok(50));
+        assert_eq!(ring.after(50, 99), Err(Lost::Forgotten { missed: 51 }));
+        ring.push(|seq| (seq, 5000));
+        assert_eq!(ring.after(101, 99), Ok(vec![102]));
+        assert_eq!(ring.after(100, 99), Err(Lost::Forgotten { missed: 2 }));
+        ring.push(|seq| (seq, 1));
+        assert_eq!(ring.after(102, 99), Ok(vec![103]));
+    }
+
     /// What happens to a ring with one reader.
     #[derive(Debug, Clone)]
     enum Step {
-        Push(u64),
+        Push(usize),
         Read(usize),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let step = prop_oneof![
-            (0..12_u64).prop_map(Step::Push),
-            (1..6_usize).prop_map(Step::Read),
+            3 => (0..12_usize).prop_map(Step::Push),
+            1 => (1..6_usize).prop_map(Step::Read),
         ];
-        prop::collection::vec(step, 0..60)
+        prop::collection::vec(step, 0..80)
     }
 
     proptest! {
         #[test]
         fn a_reader_is_told_every_event_once_or_how_many_it_missed(
-            capacity in 1..9_usize,
+            events in 1..9_usize,
+            bytes in 1..60_usize,
             steps in steps(),
         ) {
-            let mut ring = ring(capacity, 0);
+            let mut ring = Ring::new(Limits { events, bytes });
             let mut position = 0;
             for step in steps {
                 match step {
-                    Step::Push(count) => for _ in 0..count {
-                        ring.push(|seq| seq);
-                    },
+                    Step::Push(bytes) => {
+                        ring.push(|seq| (seq, bytes));
+                    }
                     Step::Read(limit) => match ring.after(position, limit) {
                         Ok(events) => {
                             prop_assert!(events.len() <= limit);
@@ -135,14 +178,16 @@ mod tests {
                             }
                         }
                         Err(Lost::Forgotten { missed }) => {
-                            prop_assert!(missed > capacity as u64);
                             prop_assert_eq!(position + missed, ring.head());
                             position = ring.head();
                         }
                         Err(Lost::Ahead) => prop_assert!(false, "never ahead"),
                     },
                 }
-                prop_assert!(ring.events.len() <= capacity);
+                let held: usize = ring.events.iter().map(|kept| kept.bytes).sum();
+                prop_assert_eq!(ring.bytes, held);
+                prop_assert!(ring.events.len() <= events);
+                prop_assert!(ring.bytes <= bytes || ring.events.len() == 1);
             }
         }
     }

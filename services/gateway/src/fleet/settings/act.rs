@@ -225,3 +225,6 @@ fn to_micros(time: SystemTime) -> SystemTime {
     let beyond = Duration::from_nanos(u64::from(since.subsec_nanos() % 1000));
     time.checked_sub(beyond).unwrap_or(time)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What operators do: recorded first, then done.
+//!
+//! An act whose record the ledger does not take is not done. One that is
+//! recorded is done even if its caller has gone, by a task that nobody's
+//! patience ends.
+
+use std::future;
+use std::panic::resume_unwind;
+use std::time::SystemTime;
+
+use fleetgate_ledger::NewOperation;
+use fleetgate_proto::v1 as pb;
+use fleetgate_runner::Udid;
+use serde_json::{Map, Value};
+use tokio_util::task::TaskTracker;
+use tonic::{Request, Status};
+use tracing::{Instrument, info};
+
+use crate::core::Core;
+use crate::fleet::settings::{Change, Settings};
+use crate::status;
+
+/// An operator whose address is not known.
+const NOBODY: &str = "unknown";
+
+/// Who is asking, as the ledger names callers.
+pub(super) fn who<T>(request: &Request<T>) -> String {
+    let address = request.remote_addr();
+    address.map_or_else(|| NOBODY.to_owned(), |address| address.to_string())
+}
+
+/// Does what operators ask for. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Acts {
+    core: Core,
+    under_way: TaskTracker,
+}
+
+impl Acts {
+    pub(super) fn new(core: Core) -> Self {
+        let under_way = TaskTracker::new();
+        Self { core, under_way }
+    }
+
+    pub(super) async fn update(
+        &self,
+        name: &str,
+        change: Change,
+        who: &str,
+    ) -> Result<pb::Device, Status> {
+        let device = self.resolve(name).await?;
+        let done = self.settings().update(&device, change, who).await;
+        done.map_err(|error| status::not_set(&error))?;
+        self.device(&device).await
+    }
+
+    pub(super) async fn cordon(
+        &self,
+        name: &str,
+        reason: String,
+        until: Option<SystemTime>,
+        who: &str,
+    ) -> Result<pb::Device, Status> {
+        let device = self.resolve(name).await?;
+        let done = self.settings().cordon(&device, reason, until, who).await;
+        done.map_err(|error| status::not_set(&error))?;
+        self.device(&device).await
+    }
+
+    pub(super) async fn uncordon(&self, name: &str, who: &str) -> Result<pb::Device, Status> {
+        let device = self.resolve(name).await?;
+        let done = self.settings().uncordon(&device, who).await;
+        done.map_err(|error| status::not_set(&error))?;
+        self.device(&device).await
+    }
+
+    /// Ends the gateway. A gateway that is on its way out already stays there,
+    /// and nothing is recorded.
+    pub(super) async fn drain(&self, reason: String, who: String) -> Result<(), Status> {
+        let core = self.core.clone();
+        if core.quit().is_cancelled() || core.fleet().is_closed() {
+            return Ok(());
+        }
+        self.own(async move {
+            let operation = NewOperation {
+                who: who.clone(),
+                what: "drain-gateway".to_owned(),
+                target: None,
+                detail: detail(reason),
+            };
+            let recorded = core.ledger().operation(operation).await;
+            recorded.map_err(|error| status::unrecorded(&error))?;
+            info!(who, "a caller wants the end of the gateway");
+            core.quit().cancel();
+            Ok(())
+        })
+        .await
+    }
+
+    /// Brings an act to its end, whether its caller stays or not.
+    async fn own(
+        &self,
+        act: impl Future<Output = Result<(), Status>> + Send + 'static,
+    ) -> Result<(), Status> {
+        let act = self.under_way.spawn(act.in_current_span());
+        match act.await {
+            Ok(done) => done,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // Nobody aborts it: the whole runtime is ending.
+                Err(_cancelled) => future::pending().await,
+            },
+        }
+    }
+
+    async fn resolve(&self, name: &str) -> Result<Udid, Status> {
+        let device = self.core.fleet().resolve(name).await;
+        device.ok_or_else(|| status::device_unknown(name, None))
+    }
+
+    async fn device(&self, device: &Udid) -> Result<pb::Device, Status> {
+        let found = self.core.fleet().device(device.as_str()).await;
+        found.ok_or_else(|| status::device_unknown(device.as_str(), None))
+    }
+
+    fn settings(&self) -> &Settings {
+        self.core.fleet().settings()
+    }
+}
+
+/// The reason, if there is one.
+fn detail(reason: String) -> Map<String, Value> {
+    let reason = Some(reason).filter(|reason| !reason.is_empty());
+    reason
+        .map(|reason| ("reason".to_owned(), reason.into()))
+        .into_iter()
+        .collect()
+}
