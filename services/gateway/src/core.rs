@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use fleetgate_ledger::{CommandRow, Conclusion, Ledger};
 use fleetgate_proto::v1 as pb;
-use fleetgate_runner::{Fate, Reply, Udid};
+use fleetgate_runner::{Command, CommandKind, Fate, Point, Reply, Udid};
 use fleetgate_session::{Failed, Failure, Job, Receipt, Session, Success};
 use prost::Message;
 use tokio_util::sync::CancellationToken;
@@ -187,7 +187,7 @@ impl Core {
                     return ran.in_time(deadline);
                 }
             };
-            let session = match self.session(&device, &asked) {
+            let session = match self.session(&device, &asked, &admitted) {
                 Ok(session) => session,
                 Err(refused) => {
                     admitted.withdrawn();
@@ -266,12 +266,39 @@ impl Core {
         }
     }
 
-    fn session(&self, device: &Udid, asked: &Asked) -> Result<Session, Status> {
-        self.fleet().session(device).map_err(|reason| match reason {
-            NoSession::PortUnknown => status::runner_port_unknown(device, &asked.command_id),
-            NoSession::Draining => status::draining(device, &asked.command_id),
-        })
+    /// The session for a command that is to be run. One that joins itself is
+    /// let in whatever has happened to the phone since.
+    fn session(
+        &self,
+        device: &Udid,
+        asked: &Asked,
+        admitted: &Admitted,
+    ) -> Result<Session, Status> {
+        let id = &asked.command_id;
+        let session = self
+            .fleet()
+            .session(device)
+            .map_err(|reason| match reason {
+                NoSession::PortUnknown => status::runner_port_unknown(device, id),
+                NoSession::Quarantined { reason } => {
+                    status::quarantined(device, id, reason.as_deref())
+                }
+                NoSession::Draining => status::draining(device, id),
+            })?;
+        if admitted.is_first()
+            && moves_the_screen(&asked.command)
+            && let Some(cordon) = self.fleet().cordon(device)
+        {
+            return Err(status::cordoned(device, id, &cordon));
+        }
+        Ok(session)
     }
+}
+
+/// Whether a command is for those only whom the phone serves: a look at the
+/// viewport may bring another app to the front.
+fn moves_the_screen(command: &Command<Point>) -> bool {
+    command.is_mutation() || command.kind() == CommandKind::Viewport
 }
 
 /// What became of a mutation that is on record, as it was first told.

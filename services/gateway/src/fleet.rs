@@ -1,49 +1,68 @@
-//! The fleet: every phone that is known, and the session of each that has been
-//! asked for something.
+//! The fleet: every phone that is known, its session, and its keeper.
 //!
 //! ```text
-//! usbmuxd ─ inventory ─► watcher ─► roster ◄─ configuration
-//!                                     │ name ─► UDID, port
-//!                                     ▼
-//!                         sessions: one per phone, spawned at its first command
+//! usbmuxds ─ table ─► warden ─► roster ◄─ configuration, settings
+//!                       │ where it is  │ name ─► phone
+//!                       ▼              ▼
+//!                     keeper ◄─────► phone ─► session
+//!                       │ life
+//!                       ├─► process (launch)
+//!                       └─► chronicle ─► watchers, ledger
 //! ```
 //!
 //! A session belongs to a phone and not to a connection: it stays when the
 //! phone is unplugged, and a command to a phone that is not there goes through
 //! it like any other and is answered, and recorded, as not sent.
 
+mod child;
+mod ground;
+mod keeper;
+mod life;
+mod phone;
 mod roster;
 pub(crate) mod settings;
+mod warden;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use fleetgate_device::{
-    Dialer, HostConfig, Hosts, HostsTask, HostsView, RunnerExchange, UsbmuxdConfig,
-};
+use fleetgate_device::{HostConfig, Hosts, HostsTask};
+use fleetgate_launch::{Launcher, Swept};
+use fleetgate_ledger::Cordon;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
-use fleetgate_session::{Condition, Session, SessionConfig, SessionTask, Unsettled};
+use fleetgate_session::{Session, SessionConfig, Unsettled};
 use futures_util::future::join_all;
-use tokio::sync::watch;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::timeout_at;
-use tracing::{Instrument, info, info_span};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info, info_span, warn};
 
-use crate::config::{Devices, RunnerPort};
-use crate::convert::timestamp;
+use crate::chronicle::Chronicle;
+use crate::config::{Devices, HealthSection, LaunchWay, Launches, RunnerPort};
 use crate::recorder::Recorder;
-use roster::{DeviceState, Entry, Roster};
+use ground::{Ground, HostName, LOOK_UPS, QUESTIONS, Sessions};
+use life::{Policy, State};
+use phone::{Order, Phone};
+use roster::Roster;
 use settings::Settings;
+use warden::{Warden, mux_host, new_phone};
 
 /// What a fleet is made of.
 #[derive(Debug)]
 pub(crate) struct FleetConfig {
-    pub(crate) dialer: Dialer,
-    pub(crate) usbmuxd: UsbmuxdConfig,
+    pub(crate) hosts: Vec<HostConfig>,
+    /// How long a phone may take to be announced.
+    pub(crate) settle: Duration,
     pub(crate) devices: Devices,
-    pub(crate) default_port: Option<RunnerPort>,
+    pub(crate) launches: Launches,
+    pub(crate) common_port: Option<RunnerPort>,
+    pub(crate) health: HealthSection,
+    /// Absent if nothing is ever launched.
+    pub(crate) launcher: Option<Launcher>,
+    pub(crate) max_launches: usize,
     pub(crate) session: SessionConfig,
     /// Mutations that an earlier gateway left without a known fate.
     pub(crate) unsettled: HashMap<Udid, Vec<Unsettled>>,
@@ -52,109 +71,141 @@ pub(crate) struct FleetConfig {
 /// All phones and their sessions.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    hosts: Hosts,
-    address: String,
+    ground: Arc<Ground>,
+    roster: Arc<Roster>,
     settle: Duration,
-    roster: Arc<watch::Sender<Roster>>,
-    sessions: Mutex<Sessions>,
-    recorder: Recorder,
-    settings: Settings,
-    config: SessionConfig,
 }
 
-#[derive(Debug, Default)]
-struct Sessions {
-    closed: bool,
-    running: HashMap<Udid, (Session, SessionTask)>,
-    /// What an earlier gateway left behind, until a phone's session takes it.
-    unsettled: HashMap<Udid, Vec<Unsettled>>,
-}
-
-/// The tasks that keep a fleet's roster up to date; they end with this.
+/// The tasks behind a fleet; they end with this.
 #[derive(Debug)]
 pub(crate) struct FleetTasks {
     hosts: HostsTask,
-    watcher: JoinSet<()>,
+    warden: JoinSet<()>,
+    close: CancellationToken,
 }
 
-/// Why a phone has no session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a phone takes no command.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoSession {
     /// Where its runner listens is not known.
     PortUnknown,
-    /// No new ones are made any more.
+    /// Its runner has failed too often, and is left alone.
+    Quarantined {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Nothing is taken any more.
+    Draining,
+}
+
+/// Why a runner is not recycled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoRecycle {
+    /// This gateway does not launch it.
+    NotLaunched,
+    /// The phone is not there.
+    Detached,
+    /// The gateway is about to end.
     Draining,
 }
 
 impl Fleet {
-    /// Starts to watch usbmuxd.
+    /// Starts to watch the usbmuxds, and to keep the phones.
     pub(crate) fn spawn(
         config: FleetConfig,
         recorder: Recorder,
         settings: Settings,
+        chronicle: Chronicle,
     ) -> (Self, FleetTasks) {
         let FleetConfig {
-            dialer,
-            usbmuxd: mux,
+            hosts,
+            settle,
             devices,
-            default_port,
+            launches,
+            common_port,
+            health,
+            launcher,
+            max_launches,
             session,
             unsettled,
         } = config;
-        let (address, settle) = (dialer.label().to_owned(), mux.settle);
-        let (hosts, hosts_task) = Hosts::spawn(vec![HostConfig {
-            name: "local".into(),
-            dialer,
-            usbmuxd: mux,
-        }]);
-        let now = SystemTime::now();
-        let mut roster = Roster::new(&devices, default_port, now);
+        let host_names = hosts.iter().map(|host| HostName {
+            name: host.name.to_string(),
+            address: host.dialer.label().to_owned(),
+        });
+        let host_names = host_names.collect();
+        let (hosts, hosts_task) = Hosts::spawn(hosts);
         // A phone that does not come back must not keep its commands from a
         // fate: it is asked after like any other, and is then not there.
-        for udid in unsettled.keys() {
-            roster.remember(udid, now);
-        }
-        let roster = Arc::new(watch::Sender::new(roster));
-        let mut watcher = JoinSet::new();
-        let watch = follow(hosts.view(), Arc::clone(&roster));
-        watcher.spawn(watch.instrument(info_span!("fleet")));
-        let sessions = Mutex::new(Sessions {
-            unsettled,
-            ..Sessions::default()
-        });
-        let fleet = Self {
+        let mut known: Vec<Udid> = unsettled.keys().cloned().collect();
+        known.extend(devices.iter().map(|device| device.udid.clone()));
+        known.extend(settings.known());
+        known.sort_unstable();
+        known.dedup();
+        let ground = Arc::new(Ground {
             hosts,
-            address,
-            settle,
-            roster,
-            sessions,
-            recorder,
+            host_names,
+            devices,
+            launches,
+            common_port,
             settings,
-            config: session,
+            chronicle,
+            recorder,
+            budgets: session.budgets,
+            policy: Arc::new(Policy::new(health, session.budgets)),
+            launcher,
+            places: Arc::new(Semaphore::new(0)),
+            questions: Semaphore::new(QUESTIONS),
+            look_ups: Semaphore::new(LOOK_UPS),
+            session,
+            sessions: Mutex::new(Sessions {
+                unsettled,
+                ..Sessions::default()
+            }),
+        });
+        let roster = Arc::<Roster>::default();
+        for device in known {
+            roster.add(new_phone(&ground, device));
+        }
+        let close = CancellationToken::new();
+        let keeping = Warden::new(Arc::clone(&ground), Arc::clone(&roster), close.clone());
+        let mut warden = JoinSet::new();
+        warden.spawn(keeping.run().instrument(info_span!("fleet")));
+        let opening = open_places(Arc::clone(&ground), max_launches);
+        warden.spawn(opening.instrument(info_span!("sweep")));
+        let fleet = Self {
+            ground,
+            roster,
+            settle,
         };
-        (
-            fleet,
-            FleetTasks {
-                hosts: hosts_task,
-                watcher,
-            },
-        )
+        let tasks = FleetTasks {
+            hosts: hosts_task,
+            warden,
+            close,
+        };
+        (fleet, tasks)
     }
 
     /// The phone that a caller means, by a UDID in any spelling or an alias.
     ///
-    /// Where usbmuxd has been connected to just now, a phone of which nothing
+    /// Where a usbmuxd has been connected to just now, a phone of which nothing
     /// is known yet gets a moment to be announced.
     pub(crate) async fn resolve(&self, name: &str) -> Option<Udid> {
-        let mut roster = self.roster.subscribe();
-        let settled = {
-            let view = self.hosts.view();
-            let since = view.borrow().hosts[0].since;
-            since + self.settle
+        let mut count = self.roster.count();
+        let since = {
+            let view = self.ground.hosts.view();
+            let view = view.borrow();
+            view.hosts.iter().map(|host| host.since).max()
         };
-        let known = roster.wait_for(|roster| roster.resolve(name).is_some());
-        let known = timeout_at(settled, known).await.ok()?.ok()?;
-        known.resolve(name)
+        let settled = since.unwrap_or_else(Instant::now) + self.settle;
+        let known = count.wait_for(|_| self.known(name).is_some());
+        timeout_at(settled, known).await.ok()?.ok()?;
+        self.known(name)
+    }
+
+    fn known(&self, name: &str) -> Option<Udid> {
+        let device = self.name(name)?;
+        self.roster.get(&device).map(|phone| phone.udid.clone())
     }
 
     /// A phone by its alias, or any UDID, whether anything is known of it or
@@ -162,181 +213,146 @@ impl Fleet {
     pub(crate) fn name(&self, name: &str) -> Option<Udid> {
         name.parse()
             .ok()
-            .or_else(|| self.roster.borrow().resolve(name))
+            .or_else(|| self.ground.settings.by_alias(name))
     }
 
     /// The session of a phone that is known.
     pub(crate) fn session(&self, device: &Udid) -> Result<Session, NoSession> {
-        let port = self
-            .roster
-            .borrow()
-            .get(device)
-            .and_then(|entry| entry.runner_port);
-        let mut sessions = self.sessions();
-        if let Some((session, _)) = sessions.running.get(device) {
-            return Ok(session.clone());
-        }
-        if sessions.closed {
+        if self.is_closed() {
             return Err(NoSession::Draining);
         }
-        let port = port.ok_or(NoSession::PortUnknown)?;
-        let unsettled = sessions.unsettled.remove(device).unwrap_or_default();
-        let exchange = RunnerExchange::new(
-            self.hosts.clone(),
-            device.clone(),
-            watch::channel(Some(port.get())).1,
-        );
-        let (session, task) = Session::spawn(
-            device.clone(),
-            exchange,
-            self.recorder.clone(),
-            self.config.clone(),
-            unsettled,
-        );
-        sessions
-            .running
-            .insert(device.clone(), (session.clone(), task));
-        Ok(session)
+        let phone = self.roster.get(device).ok_or(NoSession::PortUnknown)?;
+        match phone.state() {
+            State::Quarantined => {
+                let reason = phone.face().detail;
+                return Err(NoSession::Quarantined { reason });
+            }
+            State::Detached
+            | State::Attached
+            | State::Reconciling
+            | State::Draining
+            | State::Wedged
+            | State::Launching
+            | State::Ready
+            | State::Recycling => {}
+        }
+        let session = self.ground.session(&phone);
+        session.cloned().ok_or(NoSession::PortUnknown)
     }
 
-    /// Starts the session of every phone that an earlier gateway left something
-    /// behind at, as soon as it is known where its runner is.
-    pub(crate) async fn take_over(&self) {
-        let mut roster = self.roster.subscribe();
-        loop {
-            let left: Vec<Udid> = self.sessions().unsettled.keys().cloned().collect();
-            if left.is_empty() {
-                return;
-            }
-            for device in left {
-                match self.session(&device) {
-                    Ok(_session) => {
-                        info!(device.id = %device, "looking into what was left without a fate");
-                    }
-                    Err(NoSession::PortUnknown) => {}
-                    Err(NoSession::Draining) => return,
-                }
-            }
-            if roster.changed().await.is_err() {
-                return;
-            }
+    /// Who has taken a phone out of service, if it is.
+    pub(crate) fn cordon(&self, device: &Udid) -> Option<Cordon> {
+        let cordon = self.ground.settings.get(device).cordon?;
+        let is_over = cordon.until.is_some_and(|until| until <= SystemTime::now());
+        (!is_over).then_some(cordon)
+    }
+
+    /// Has a phone's runner ended and launched again.
+    pub(crate) fn recycle(
+        &self,
+        device: &Udid,
+        force: bool,
+        reason: &str,
+    ) -> Result<(), NoRecycle> {
+        let reason = reason.to_owned();
+        self.recyclable(device)?.order(Order { force, reason });
+        Ok(())
+    }
+
+    /// Whether [`Fleet::recycle`] would do so now.
+    pub(crate) fn may_recycle(&self, device: &Udid) -> Result<(), NoRecycle> {
+        self.recyclable(device).map(|_phone| ())
+    }
+
+    fn recyclable(&self, device: &Udid) -> Result<Arc<Phone>, NoRecycle> {
+        if self.is_closed() {
+            return Err(NoRecycle::Draining);
         }
+        let phone = self.roster.get(device).ok_or(NoRecycle::NotLaunched)?;
+        if !matches!(*phone.way.borrow(), Some(LaunchWay::Command(_))) {
+            return Err(NoRecycle::NotLaunched);
+        }
+        if phone.state() == State::Detached {
+            return Err(NoRecycle::Detached);
+        }
+        Ok(phone)
     }
 
     /// What operators have said about the phones.
     pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
+        &self.ground.settings
     }
 
     /// True once no command is admitted any more.
     pub(crate) fn is_closed(&self) -> bool {
-        self.sessions().closed
+        self.ground.sessions().closed
     }
 
     /// Admits no command any more, lets those that were admitted go on for
     /// `grace`, and returns when the fate of each is on record.
     pub(crate) async fn close(&self, grace: Duration) {
-        let running = {
-            let mut sessions = self.sessions();
+        let tasks = {
+            let mut sessions = self.ground.sessions();
             sessions.closed = true;
-            std::mem::take(&mut sessions.running)
+            std::mem::take(&mut sessions.tasks)
         };
-        join_all(running.into_values().map(|(_, task)| task.shutdown(grace))).await;
+        join_all(tasks.into_iter().map(|task| task.shutdown(grace))).await;
     }
 
     /// At most `limit` phones after `udid`, in order.
     pub(crate) fn devices(&self, after: Option<&Udid>, limit: usize) -> Vec<pb::Device> {
-        let roster = self.roster.borrow();
-        roster
-            .after(after)
-            .take(limit)
-            .map(|(udid, entry)| self.message(udid, entry))
-            .collect()
+        let phones = self.roster.after(after, limit);
+        let message = |phone: &Arc<Phone>| self.ground.message(phone);
+        phones.iter().map(message).collect()
     }
 
     /// The phone that a caller means.
     pub(crate) async fn device(&self, name: &str) -> Option<pb::Device> {
         let udid = self.resolve(name).await?;
-        self.roster
-            .borrow()
-            .get(&udid)
-            .map(|entry| self.message(&udid, entry))
+        let phone = self.roster.get(&udid)?;
+        Some(self.ground.message(&phone))
     }
 
-    /// The usbmuxd behind this fleet.
-    pub(crate) fn mux_host(&self) -> pb::MuxHost {
-        let view = self.hosts.view();
-        let host = view.borrow().hosts[0].clone();
-        pb::MuxHost {
-            address: self.address.clone(),
-            connected: host.connected,
-            generation: host.generation,
-            last_error: host.last_error,
-            ..pb::MuxHost::default()
-        }
-    }
-
-    fn message(&self, udid: &Udid, entry: &Entry) -> pb::Device {
-        let load = self
-            .sessions()
-            .running
-            .get(udid)
-            .map(|(session, _)| session.load());
-        let load = load.unwrap_or_default();
-        let state = match entry.state {
-            DeviceState::Detached => pb::DeviceState::Detached,
-            DeviceState::Attached => match load.condition {
-                Condition::Ready => pb::DeviceState::Attached,
-                Condition::Reconciling => pb::DeviceState::Reconciling,
-                Condition::Draining { .. } => pb::DeviceState::Draining,
-                Condition::Wedged => pb::DeviceState::Wedged,
-            },
-        };
-        pb::Device {
-            udid: udid.to_string(),
-            alias: entry.alias.as_ref().map(ToString::to_string),
-            state: state.into(),
-            runner_port: entry.runner_port.map(|port| port.get().into()),
-            queued_commands: u32::try_from(load.queued).unwrap_or(u32::MAX),
-            command_in_flight: load.in_flight.map(Into::into),
-            mux_address: entry.seen.then(|| self.address.clone()),
-            state_time: Some(timestamp(entry.state_time)),
-            ..pb::Device::default()
-        }
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        // Nothing panics between two steps of a change, so that a poisoned map
-        // is whole.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The usbmuxds behind this fleet.
+    pub(crate) fn mux_hosts(&self) -> Vec<pb::MuxHost> {
+        let view = self.ground.hosts.view();
+        let view = view.borrow();
+        view.hosts.iter().map(mux_host).collect()
     }
 }
 
 impl FleetTasks {
-    /// Owns a task that ends with the fleet's own.
-    pub(crate) fn own(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        self.watcher.spawn(task);
-    }
-
-    /// Stops to watch usbmuxd.
-    pub(crate) async fn shutdown(mut self) {
-        self.watcher.shutdown().await;
+    /// Ends what this gateway has launched, until `deadline`, and stops to watch
+    /// the usbmuxds.
+    pub(crate) async fn shutdown(mut self, deadline: Instant) {
+        self.close.cancel();
+        let ended = async { while self.warden.join_next().await.is_some() {} };
+        if timeout_at(deadline, ended).await.is_err() {
+            warn!("runners that do not end in time are killed");
+        }
+        self.warden.shutdown().await;
         self.hosts.shutdown().await;
     }
 }
 
-/// Takes every change of the table over into the roster.
-async fn follow(mut view: watch::Receiver<Arc<HostsView>>, roster: Arc<watch::Sender<Roster>>) {
-    loop {
-        let attached = {
-            let view = view.borrow_and_update();
-            let by_cable = view.devices.keys().filter(|udid| view.is_reachable(udid));
-            by_cable.cloned().collect::<HashSet<_>>()
-        };
-        info!(attached = attached.len(), "phones");
-        roster.send_modify(|roster| roster.observe(&attached, SystemTime::now()));
-        if view.changed().await.is_err() {
-            break;
+/// Ends what an earlier gateway has left running; then, and not before, runners
+/// may be launched.
+async fn open_places(ground: Arc<Ground>, max_launches: usize) {
+    if let Some(launcher) = &ground.launcher {
+        match launcher.sweep_all().await {
+            Ok(swept) => {
+                for (device, swept) in &swept.devices {
+                    if !matches!(swept, Swept::Nothing | Swept::Gone) {
+                        info!(device.id = %device, ?swept, "a runner of an earlier gateway");
+                    }
+                }
+                if !swept.strange.is_empty() {
+                    warn!(files = ?swept.strange, "files among the records of launches");
+                }
+            }
+            // Each is looked for again before its phone's launch.
+            Err(error) => warn!(%error, "runners of an earlier gateway cannot be looked for"),
         }
     }
+    ground.places.add_permits(max_launches);
 }

@@ -5,8 +5,9 @@
 //!              ─► health SERVING
 //! shutdown   health NOT_SERVING, GOAWAY, no new command
 //!              ─► commands end, or are ended, and are recorded
-//!              ─► connections end, or are cut
-//!              ─► usbmuxd let go, ledger closed
+//!              ─► connections end, or are cut; launched runners end, or are
+//!                 killed
+//!              ─► usbmuxds let go, ledger closed
 //! ```
 //!
 //! Invariant: a shutdown takes no longer than `drain_timeout` and what the last
@@ -17,17 +18,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use fleetgate_device::{Dialer, UsbmuxdConfig};
+use fleetgate_device::{Dialer, HostConfig, UsbmuxdConfig};
+use fleetgate_launch::{LaunchError, Launcher};
 use fleetgate_ledger::{CommandRow, Ledger, LedgerConfig, LedgerError, RetentionConfig};
 use fleetgate_runner::{Budgets, Udid};
 use fleetgate_session::{Receipt, SessionConfig, Unsettled};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{Instrument, info, info_span, warn};
+use tracing::{info, warn};
 
 use crate::chronicle::{Chronicle, ChronicleTask};
-use crate::config::{Config, Synchronous};
+use crate::config::{Config, LOCAL, LaunchWay, Synchronous};
 use crate::core::{Core, Shared};
 use crate::feed::Feed;
 use crate::fleet::settings::{Settings, SettingsTask};
@@ -48,7 +50,8 @@ const SETTLE_PATIENCE: Duration = Duration::from_secs(120);
 pub struct Overrides {
     /// The clock of the runner protocol.
     pub budgets: Budgets,
-    /// How usbmuxd is reached, instead of by `address` of `[usbmuxd]`.
+    /// How the usbmuxd that is called `local` is reached, instead of by
+    /// `address` of `[usbmuxd]`. There is one if this is given.
     pub dialer: Option<Dialer>,
 }
 
@@ -58,6 +61,9 @@ pub enum StartError {
     /// The ledger could not be opened.
     #[error("the ledger could not be opened: {0}")]
     Ledger(#[from] LedgerError),
+    /// Where launched runners are kept track of cannot be used.
+    #[error("runners cannot be launched: {0}")]
+    Launcher(#[from] LaunchError),
     /// The address could not be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -101,13 +107,14 @@ impl Gateway {
         let feed = Feed::default();
         let (chronicle, chronicle_task) = Chronicle::new(feed.clone(), ledger.clone());
         let (settings, settings_task) = Settings::load(ledger.clone(), &config.device).await?;
-        let recorder = Recorder::new(ledger.clone(), pending.clone(), chronicle);
+        let recorder = Recorder::new(ledger.clone(), pending.clone(), chronicle.clone());
         let settle_patience = overrides.budgets.of(SETTLE_PATIENCE);
         let fleet = FleetConfig {
             unsettled: unsettled(&ledger).await?,
+            launcher: launcher(&config)?,
             ..fleet_config(&config, overrides)
         };
-        let (fleet, mut tasks) = Fleet::spawn(fleet, recorder, settings);
+        let (fleet, tasks) = Fleet::spawn(fleet, recorder, settings, chronicle);
         let core = Core::new(Shared {
             fleet,
             ledger,
@@ -122,9 +129,6 @@ impl Gateway {
             max_request_bytes: bytes(config.server.max_request_bytes.as_u64()),
             max_reply_bytes: bytes(config.server.max_reply_bytes.as_u64()),
         });
-        let heir = core.clone();
-        let take_over = async move { heir.fleet().take_over().await };
-        tasks.own(take_over.instrument(info_span!("fleet")));
         let (routes, health) = routes(&core)?;
         health.serving().await;
         let address = config.server.listen.address();
@@ -176,14 +180,17 @@ impl Gateway {
         health.end().await;
         core.stop().cancel();
         let deadline = deadline.max(Instant::now() + LAST_ANSWERS);
-        let drained = if timeout_at(deadline, connections.drained()).await.is_ok() {
-            Drained::Clean
-        } else {
-            warn!("the drain timeout has passed, open connections are cut");
-            Drained::Cut
+        let connected = async {
+            let drained = if timeout_at(deadline, connections.drained()).await.is_ok() {
+                Drained::Clean
+            } else {
+                warn!("the drain timeout has passed, open connections are cut");
+                Drained::Cut
+            };
+            connections.cut().await;
+            drained
         };
-        connections.cut().await;
-        tasks.shutdown().await;
+        let (drained, ()) = tokio::join!(connected, tasks.shutdown(deadline));
         settings.shutdown().await;
         // What the end itself was is told by now.
         chronicle.shutdown().await;
@@ -244,18 +251,52 @@ fn ledger_config(config: &Config) -> LedgerConfig {
     }
 }
 
+/// What launches runners, if any ever is or was.
+fn launcher(config: &Config) -> Result<Option<Launcher>, LaunchError> {
+    let directory = config.runner_directory();
+    let launches = config.launch.iter().any(|launch| match launch.way {
+        LaunchWay::Static(_) => false,
+        LaunchWay::Command(_) => true,
+    });
+    // What was launched before the configuration changed is still to be ended.
+    if launches || directory.exists() {
+        Launcher::open(directory).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
 fn fleet_config(config: &Config, overrides: Overrides) -> FleetConfig {
     let Overrides { budgets, dialer } = overrides;
     let mux = UsbmuxdConfig::default();
+    // Parts of every window, and so on the windows' clock.
+    let usbmuxd = UsbmuxdConfig {
+        patience: budgets.of(mux.patience),
+        ..mux
+    };
+    let mut dialers: Vec<_> = config
+        .usbmuxds()
+        .into_iter()
+        .map(|(name, address)| (name, Dialer::to(address)))
+        .collect();
+    if let Some(dialer) = dialer {
+        dialers.retain(|(name, _)| name != LOCAL);
+        dialers.insert(0, (LOCAL.to_owned(), dialer));
+    }
+    let host = |(name, dialer): (String, Dialer)| HostConfig {
+        name: name.into(),
+        dialer,
+        usbmuxd: usbmuxd.clone(),
+    };
     FleetConfig {
-        dialer: dialer.unwrap_or_else(|| Dialer::to(config.usbmuxds()[0].1.clone())),
-        // Parts of every window, and so on the windows' clock.
-        usbmuxd: UsbmuxdConfig {
-            patience: budgets.of(mux.patience),
-            ..mux
-        },
+        settle: usbmuxd.settle,
+        hosts: dialers.into_iter().map(host).collect(),
         devices: config.device.clone(),
-        default_port: config.runner.port,
+        launches: config.launch.clone(),
+        common_port: config.runner.port,
+        health: config.health.clone(),
+        launcher: None,
+        max_launches: config.runner.max_launches.get(),
         session: SessionConfig {
             budgets,
             queue_capacity: config.lane.capacity.get(),
@@ -312,7 +353,7 @@ mod tests {
     #[test]
     fn the_common_runner_port_is_what_is_set() {
         let config = config("FLEETGATE_RUNNER__PORT", "8123");
-        let port = fleet_config(&config, Overrides::default()).default_port;
+        let port = fleet_config(&config, Overrides::default()).common_port;
         assert_eq!(port.map(crate::config::RunnerPort::get), Some(8123));
     }
 }

@@ -1,0 +1,161 @@
+//! A runner's process from its launch to its end, as one thing that can be
+//! waited for.
+//!
+//! ```text
+//!   NONE ── begin ──► STARTING ──► RUNNING
+//!     ▲                  │ end        │ end
+//!     └──────────────── STOPPING ◄────┘
+//! ```
+//!
+//! Dropping it kills what runs.
+
+use std::future::{pending, ready};
+use std::sync::Arc;
+
+use fleetgate_launch::{LaunchSpec, Launcher, RunnerEvent, Running};
+use fleetgate_runner::Udid;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::life::Process;
+
+/// The process of one phone's runner.
+#[derive(Default)]
+pub(super) enum Child {
+    #[default]
+    None,
+    Starting {
+        launch: BoxFuture<'static, Result<Launched, String>>,
+        give_up: CancellationToken,
+    },
+    Running(Running),
+    Stopping(BoxFuture<'static, ()>),
+}
+
+/// A process that has begun, and its place among those that begin.
+pub(super) struct Launched {
+    running: Running,
+    place: OwnedSemaphorePermit,
+}
+
+/// What happened to it.
+pub(super) struct Happened {
+    pub(super) process: Process,
+    /// Held as long as the launch is under way.
+    pub(super) place: Option<OwnedSemaphorePermit>,
+}
+
+impl From<Process> for Happened {
+    fn from(process: Process) -> Self {
+        Self {
+            process,
+            place: None,
+        }
+    }
+}
+
+impl Child {
+    /// Begins a launch as soon as there is a place for it.
+    pub(super) fn begin(
+        &mut self,
+        launcher: Launcher,
+        device: Udid,
+        spec: LaunchSpec,
+        places: Arc<Semaphore>,
+    ) {
+        let give_up = CancellationToken::new();
+        let given_up = give_up.clone();
+        let launch = async move {
+            let place = tokio::select! {
+                biased;
+                () = given_up.cancelled() => return Err("given up".to_owned()),
+                place = places.acquire_owned() => place.map_err(|closed| closed.to_string())?,
+            };
+            match launcher.start(&device, &spec).await {
+                Ok(running) => Ok(Launched { running, place }),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        *self = Self::Starting {
+            launch: launch.boxed(),
+            give_up,
+        };
+    }
+
+    /// Begins a launch that fails.
+    pub(super) fn begin_in_vain(&mut self, why: &str) {
+        *self = Self::Starting {
+            launch: ready(Err(why.to_owned())).boxed(),
+            give_up: CancellationToken::new(),
+        };
+    }
+
+    /// Begins the end, however far it is.
+    pub(super) fn end(&mut self) {
+        let end = match std::mem::take(self) {
+            Self::None => async {}.boxed(),
+            Self::Starting { launch, give_up } => {
+                give_up.cancel();
+                async move {
+                    if let Ok(Launched { running, .. }) = launch.await {
+                        stop(running).await;
+                    }
+                }
+                .boxed()
+            }
+            Self::Running(running) => stop(running).boxed(),
+            Self::Stopping(end) => end,
+        };
+        *self = Self::Stopping(end);
+    }
+
+    /// The number of the process, while there is one.
+    pub(super) fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Running(running) => Some(running.pid()),
+            Self::None | Self::Starting { .. } | Self::Stopping(_) => None,
+        }
+    }
+
+    /// What happens next; dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Happened {
+        match self {
+            Self::None => pending().await,
+            Self::Starting { launch, .. } => match launch.await {
+                Ok(Launched { running, place }) => {
+                    *self = Self::Running(running);
+                    Happened {
+                        process: Process::Started,
+                        place: Some(place),
+                    }
+                }
+                Err(why) => {
+                    *self = Self::None;
+                    Process::NotStarted(why).into()
+                }
+            },
+            Self::Running(running) => match running.next().await {
+                RunnerEvent::Listening { port } => Process::Listening(port.get()),
+                RunnerEvent::ListenerFailed { error } => Process::ListenerFailed(error),
+                RunnerEvent::Exited { status } => Process::Exited(status),
+            }
+            .into(),
+            Self::Stopping(end) => {
+                end.await;
+                *self = Self::None;
+                Process::Stopped.into()
+            }
+        }
+    }
+}
+
+async fn stop(running: Running) {
+    let pid = running.pid();
+    let stopped = running.stop().await;
+    if !stopped.outlived.is_empty() {
+        warn!(pid, outlived = ?stopped.outlived, "a runner's processes cannot be ended");
+    }
+}

@@ -1,0 +1,290 @@
+//! How a runner fares: the questions, and what the answers mean.
+
+use std::time::Duration;
+
+use fleetgate_runner::RunnerStatus;
+use fleetgate_session::Condition;
+use tokio::time::Instant;
+
+use super::{Act, Drift, Heard, Life, Phase, Plan, Reason, State, Then};
+
+/// What is known of a runner's health.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Health {
+    /// Answers to questions of another epoch are void.
+    epoch: u64,
+    is_asking: bool,
+    /// When to ask next.
+    pub(super) ask_at: Option<Instant>,
+    /// Questions without an answer in a row.
+    misses: u32,
+    /// The session did not reach it: one question more decides.
+    is_suspect: bool,
+    /// It is known not to answer.
+    pub(super) is_lost: bool,
+    /// It is old enough to be ended.
+    pub(super) is_aged: bool,
+    tally: Option<Tally>,
+    /// An alarm about drift stands.
+    alarm: bool,
+    /// This runner drifts.
+    drifts: bool,
+}
+
+/// What a runner counts, as it said last.
+#[derive(Debug, Clone, Copy)]
+struct Tally {
+    uptime: Duration,
+    suppressed: u64,
+    /// How many failures it had recorded when it last suppressed an issue.
+    recorded_then: u64,
+}
+
+impl Health {
+    /// Any question is void.
+    pub(super) fn void(&mut self) {
+        self.epoch += 1;
+        self.is_asking = false;
+    }
+
+    /// Nothing is asked for now.
+    pub(super) fn hush(&mut self) {
+        self.void();
+        self.ask_at = None;
+        (self.misses, self.is_suspect) = (0, false);
+    }
+
+    /// The next runner is another one.
+    fn forget(&mut self) {
+        self.hush();
+        (self.is_lost, self.is_aged, self.drifts) = (false, false, false);
+        self.tally = None;
+    }
+}
+
+impl Life {
+    /// Forgets what is known of a runner that is gone.
+    pub(super) fn forget_runner(&mut self) {
+        self.health.forget();
+        self.stable_at = None;
+    }
+
+    /// Asks the runner how it fares, now.
+    pub(super) fn ask(&mut self) {
+        self.health.ask_at = None;
+        if !self.is_within_reach() || self.is_closing {
+            return;
+        }
+        self.health.void();
+        self.health.is_asking = true;
+        self.out.acts.push(Act::Ask {
+            epoch: self.health.epoch,
+            readiness: self.is_launching(),
+        });
+    }
+
+    fn ask_after(&mut self, pause: Duration) {
+        self.health.ask_at = Some(self.now + pause);
+    }
+
+    /// Asks again in its turn.
+    fn ask_in_turn(&mut self) {
+        if self.policy.probes() {
+            self.ask_after(self.policy.health.probe_interval);
+        }
+    }
+
+    pub(super) fn answer(&mut self, epoch: u64, heard: Heard) {
+        if !self.health.is_asking || epoch != self.health.epoch {
+            return;
+        }
+        self.health.is_asking = false;
+        match heard {
+            Heard::Status(status) => {
+                self.answered();
+                self.heard(&status);
+            }
+            Heard::SomethingElse => self.answered(),
+            Heard::Silence(why) => self.missed(why),
+            Heard::NoWay if self.is_launching() => self.ask_after(self.policy.readiness),
+            Heard::NoWay => self.ask_in_turn(),
+        }
+    }
+
+    fn answered(&mut self) {
+        (self.health.misses, self.health.is_suspect) = (0, false);
+        match self.phase {
+            Phase::Rest | Phase::Launching { .. } => {
+                self.phase = Phase::Up;
+                self.health.is_lost = false;
+                self.out.is_up = true;
+                self.stable_at = Some(self.now + self.policy.health.stable_after);
+                if self.policy.probes() {
+                    // Phones that came up together are not asked together.
+                    let interval = self.policy.health.probe_interval;
+                    let first = interval.mul_f64(self.chance.draw());
+                    self.ask_after(first);
+                }
+                self.show(Reason::RunnerReady, None);
+                self.look_at_condition();
+            }
+            Phase::Up => self.ask_in_turn(),
+            Phase::Yielding { .. } | Phase::Stopping { .. } | Phase::Pausing { .. } => {}
+        }
+    }
+
+    fn missed(&mut self, why: String) {
+        match (&self.phase, self.plan) {
+            (Phase::Launching { .. }, _) => self.ask_after(self.policy.readiness),
+            (Phase::Up, plan) => {
+                self.health.misses += 1;
+                let enough = self.health.misses >= self.policy.health.probe_failures.get();
+                if !enough && !self.health.is_suspect {
+                    self.ask_in_turn();
+                } else if matches!(plan, Plan::Command { .. }) {
+                    self.failed(Reason::RunnerUnreachable, Some(why));
+                } else {
+                    self.phase = Phase::Rest;
+                    self.health.forget();
+                    self.health.is_lost = true;
+                    self.stable_at = None;
+                    self.show(Reason::RunnerUnreachable, Some(why));
+                    self.ask_in_turn();
+                }
+            }
+            (Phase::Rest, _) => {
+                self.health.is_lost = true;
+                // It may be about to come up.
+                let doublings = self.health.misses.min(16);
+                self.health.misses += 1;
+                let pause = self.policy.first_look.saturating_mul(1 << doublings);
+                self.ask_after(pause.min(self.policy.health.probe_interval));
+                if self.state == State::Attached {
+                    self.explain(Reason::RunnerUnreachable, Some(why));
+                } else {
+                    self.show(Reason::RunnerUnreachable, Some(why));
+                }
+            }
+            (Phase::Yielding { .. } | Phase::Stopping { .. } | Phase::Pausing { .. }, _) => {}
+        }
+    }
+
+    /// A runner told how it fares.
+    fn heard(&mut self, status: &RunnerStatus) {
+        if self.phase != Phase::Up {
+            return;
+        }
+        let &RunnerStatus {
+            uptime,
+            suppressed_issues: suppressed,
+            recorded_failures: recorded,
+            state: _,
+        } = status;
+        let before = self.health.tally;
+        if let Some(before) = before.filter(|before| uptime < before.uptime) {
+            let why = format!("up for {uptime:?}, after {:?}", before.uptime);
+            self.note(Reason::RunnerRestarted, Some(why));
+            (self.health.is_aged, self.health.drifts) = (false, false);
+            self.health.tally = None;
+            self.stable_at = Some(self.now + self.policy.health.stable_after);
+        }
+        let tally = match self.health.tally {
+            Some(tally) if tally.suppressed == suppressed => Tally { uptime, ..tally },
+            // It has suppressed an issue since, or at some time.
+            Some(_) => Tally {
+                uptime,
+                suppressed,
+                recorded_then: recorded,
+            },
+            None => Tally {
+                uptime,
+                suppressed,
+                recorded_then: if suppressed == 0 { 0 } else { recorded },
+            },
+        };
+        let has_moved = before.is_some_and(|before| before.suppressed < suppressed);
+        self.health.tally = Some(tally);
+        if has_moved {
+            self.health.drifts = false;
+            self.end_alarm();
+        }
+        self.look_for_drift(recorded.saturating_sub(tally.recorded_then));
+        self.look_at_age(uptime);
+    }
+
+    fn look_for_drift(&mut self, recorded: u64) {
+        let enough = self.policy.health.drift_failures.get();
+        if recorded < u64::from(enough) || self.health.drifts {
+            return;
+        }
+        self.health.drifts = true;
+        let why = format!(
+            "{recorded} failures recorded and no issue suppressed since: has Xcode changed its \
+             wording?"
+        );
+        if !self.health.alarm {
+            self.health.alarm = true;
+            self.out.alarm = Some(Drift::Raised(why.clone()));
+        }
+        if matches!(self.plan, Plan::Command { .. }) {
+            let then = self.after_failure(Some(&why));
+            self.yield_to(then, None);
+            self.show(Reason::RunnerDrift, Some(why));
+        }
+    }
+
+    fn end_alarm(&mut self) {
+        if std::mem::take(&mut self.health.alarm) {
+            self.out.alarm = Some(Drift::Ended);
+        }
+    }
+
+    fn look_at_age(&mut self, uptime: Duration) {
+        let is_ours = matches!(self.plan, Plan::Command { .. });
+        if !is_ours || self.phase != Phase::Up || uptime < self.policy.health.recycle_age {
+            return;
+        }
+        self.health.is_aged = true;
+        if uptime >= self.policy.overdue() {
+            self.yield_to(Then::Launch, None);
+            self.show(Reason::RunnerAge, Some(format!("up for {uptime:?}")));
+        }
+    }
+
+    /// It has done well for long enough.
+    pub(super) fn settle_down(&mut self) {
+        if self.phase == Phase::Up {
+            self.failures = 0;
+            if !self.health.drifts {
+                self.end_alarm();
+            }
+        }
+    }
+
+    pub(super) fn unreachable(&mut self) {
+        let asks = self.policy.probes() || matches!(self.plan, Plan::Command { .. });
+        if self.phase == Phase::Up && asks {
+            self.health.is_suspect = true;
+            self.ask();
+        }
+    }
+
+    pub(super) fn condition(&mut self, condition: Condition) {
+        if self.condition != condition {
+            self.condition = condition;
+            self.look_at_condition();
+        }
+    }
+
+    fn look_at_condition(&mut self) {
+        self.show_condition();
+        let is_ours = matches!(self.plan, Plan::Command { .. });
+        if is_ours && self.phase == Phase::Up && self.condition == Condition::Wedged {
+            let why = "the runner is stuck".to_owned();
+            let then = self.after_failure(Some(&why));
+            let until = Some(self.now + self.policy.farewell);
+            self.yield_to(then, until);
+            self.show(Reason::RunnerWedged, Some(why));
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Launching a phone's runner, ending it, and what follows.
+
+use tokio::time::Instant;
+
+use super::{Act, Child, Flaw, Life, Phase, Plan, Process, Reason, Then};
+
+impl Life {
+    fn may_launch(&self) -> bool {
+        let by_command = matches!(self.plan, Plan::Command { .. });
+        by_command && !self.is_closing && self.quarantine.is_none() && self.is_within_reach()
+    }
+
+    /// Sees to it that there is a runner.
+    pub(super) fn pursue(&mut self) {
+        if !self.may_launch() {
+            return;
+        }
+        match self.child {
+            Child::None => {
+                // A cable that makes bad contact is no reason for a storm.
+                let earliest = self
+                    .launched_at
+                    .map(|at| at + self.policy.health.backoff_initial);
+                match earliest.filter(|earliest| *earliest > self.now) {
+                    Some(until) => {
+                        self.phase = Phase::Pausing { until };
+                        let why = "it was launched just before".to_owned();
+                        self.show(Reason::Launching, Some(why));
+                    }
+                    None => self.start(),
+                }
+            }
+            // It has survived; nobody knows whether its runner has.
+            Child::Running => {
+                self.begin_launching();
+                self.show(
+                    Reason::Launching,
+                    Some("its process is still there".to_owned()),
+                );
+                if self.port.is_some() {
+                    self.ask();
+                }
+            }
+            Child::Starting => {
+                self.phase = Phase::Launching { until: None };
+                self.show(Reason::Launching, None);
+            }
+            Child::Stopping => {
+                self.phase = Phase::Stopping { then: Then::Launch };
+                let why = "an earlier process is being ended".to_owned();
+                self.show(Reason::Launching, Some(why));
+            }
+        }
+    }
+
+    fn start(&mut self) {
+        self.out.acts.push(Act::Start);
+        self.child = Child::Starting;
+        self.launched_at = Some(self.now);
+        self.port = None;
+        self.forget_runner();
+        self.phase = Phase::Launching { until: None };
+        self.show(Reason::Launching, None);
+    }
+
+    fn begin_launching(&mut self) {
+        let Plan::Command { start_timeout } = self.plan else {
+            return;
+        };
+        self.phase = Phase::Launching {
+            until: Some(self.now + start_timeout),
+        };
+    }
+
+    /// A pause is over.
+    pub(super) fn launch_or_rest(&mut self) {
+        if self.may_launch() {
+            self.start();
+        } else {
+            self.rest();
+        }
+    }
+
+    /// Nothing is launched, for as long as the circumstances are what they are.
+    fn rest(&mut self) {
+        self.phase = Phase::Rest;
+        if self.seen.is_none() || self.is_closing {
+            return;
+        }
+        self.show(Reason::HostLost, None);
+        if !matches!(self.plan, Plan::Command { .. }) {
+            self.set_out();
+        }
+    }
+
+    /// Ends its runner once nothing is in flight.
+    pub(super) fn yield_to(&mut self, then: Then, until: Option<Instant>) {
+        self.health.hush();
+        self.stable_at = None;
+        self.phase = Phase::Yielding { then, until };
+    }
+
+    /// Ends its process, if it has one.
+    pub(super) fn stop(&mut self, then: Then) {
+        self.port = None;
+        self.forget_runner();
+        match self.child {
+            Child::None => self.finish(then),
+            Child::Starting | Child::Running => {
+                self.out.acts.push(Act::Stop);
+                self.child = Child::Stopping;
+                self.phase = Phase::Stopping { then };
+            }
+            Child::Stopping => self.phase = Phase::Stopping { then },
+        }
+    }
+
+    /// There is no process any more.
+    fn finish(&mut self, then: Then) {
+        match then {
+            Then::Launch => self.launch_or_rest(),
+            Then::Retry if self.may_launch() => {
+                let pause = self.policy.backoff(self.failures, self.chance.draw());
+                self.phase = Phase::Pausing {
+                    until: self.now + pause,
+                };
+            }
+            Then::Retry => self.rest(),
+            Then::Quarantine(why) => {
+                self.phase = Phase::Rest;
+                self.quarantine = Some(why.clone());
+                self.out.acts.push(Act::Quarantine(Some(why.clone())));
+                self.show(Reason::Quarantined, Some(why));
+            }
+            Then::Rest if self.may_launch() => self.pursue(),
+            Then::Rest => self.rest(),
+        }
+    }
+
+    pub(super) fn process(&mut self, process: Process) {
+        match process {
+            Process::Started => {
+                if self.child == Child::Starting {
+                    self.child = Child::Running;
+                    self.begin_launching();
+                }
+            }
+            Process::NotStarted(why) => {
+                if self.child == Child::Starting {
+                    self.child = Child::None;
+                    self.flawed(Flaw::NotStarted, why);
+                }
+            }
+            Process::Listening(port) => {
+                if self.child == Child::Running {
+                    self.listening(port);
+                }
+            }
+            Process::ListenerFailed(why) => {
+                if self.child == Child::Running {
+                    let told = format!("its listener failed: {why}");
+                    self.ended(Flaw::ListenerFailed, told);
+                }
+            }
+            Process::Exited(status) => {
+                if self.child == Child::Running {
+                    let told = format!("its process ended: {status}");
+                    self.ended(Flaw::Exited, told);
+                }
+            }
+            Process::Stopped => {
+                if self.child != Child::Stopping {
+                    return;
+                }
+                self.child = Child::None;
+                if let Phase::Stopping { then } = self.phase.clone() {
+                    self.finish(then);
+                }
+            }
+        }
+    }
+
+    fn listening(&mut self, port: u16) {
+        let before = self.port.replace(port);
+        match self.phase {
+            Phase::Launching { .. } => self.ask(),
+            Phase::Up if before != Some(port) => {
+                let why = format!("it listens on port {port} now");
+                self.note(Reason::RunnerRestarted, Some(why));
+                self.ask();
+            }
+            Phase::Up
+            | Phase::Rest
+            | Phase::Yielding { .. }
+            | Phase::Stopping { .. }
+            | Phase::Pausing { .. } => {}
+        }
+    }
+
+    /// The runner is gone, whether its process is or not.
+    fn ended(&mut self, flaw: Flaw, why: String) {
+        match self.phase.clone() {
+            Phase::Launching { .. } => self.flawed(flaw, why),
+            Phase::Up => self.failed(Reason::RunnerDied, Some(why)),
+            Phase::Yielding { then, .. } => self.stop(then),
+            Phase::Rest | Phase::Stopping { .. } | Phase::Pausing { .. } => self.stop(Then::Rest),
+        }
+    }
+
+    /// A launch took too long.
+    pub(super) fn overtime(&mut self) {
+        let Plan::Command { start_timeout } = self.plan else {
+            return;
+        };
+        match self.port {
+            Some(port) => {
+                let why = format!("it did not answer on port {port} within {start_timeout:?}");
+                self.flawed(Flaw::NotReady, why);
+            }
+            None => {
+                let why = format!("it did not say where it listens within {start_timeout:?}");
+                self.flawed(Flaw::StartTimeout, why);
+            }
+        }
+    }
+
+    fn flawed(&mut self, flaw: Flaw, why: String) {
+        self.out.flaw = Some((flaw, why.clone()));
+        self.failed(
+            Reason::LaunchFailed,
+            Some(format!("{}: {why}", flaw.as_str())),
+        );
+    }
+
+    /// A launched runner has failed: it is launched again, unless that has
+    /// happened too often in a row.
+    pub(super) fn failed(&mut self, reason: Reason, why: Option<String>) {
+        let then = self.after_failure(why.as_deref());
+        self.conclude(then, reason, why);
+    }
+
+    /// Ends what is left of a runner that failed.
+    fn conclude(&mut self, then: Then, reason: Reason, why: Option<String>) {
+        // Shown before what follows, be it at once.
+        self.phase = Phase::Stopping { then: then.clone() };
+        self.show(reason, why);
+        self.stop(then);
+    }
+
+    /// Counts a failure, and says what follows.
+    pub(super) fn after_failure(&mut self, why: Option<&str>) -> Then {
+        self.stable_at = None;
+        // It may well be the host's: that is found out when it is back.
+        if !self.is_within_reach() {
+            return Then::Rest;
+        }
+        self.failures += 1;
+        if self.failures < self.policy.health.quarantine_after.get() {
+            return Then::Retry;
+        }
+        let count = self.failures;
+        Then::Quarantine(match why {
+            Some(why) => format!("{count} failures in a row; the last: {why}"),
+            None => format!("{count} failures in a row"),
+        })
+    }
+
+    pub(super) fn idle(&mut self) {
+        match self.phase.clone() {
+            Phase::Yielding { then, .. } => self.stop(then),
+            Phase::Up if self.may_retire() => {
+                self.conclude(Then::Launch, Reason::RunnerAge, None);
+            }
+            Phase::Up
+            | Phase::Rest
+            | Phase::Launching { .. }
+            | Phase::Stopping { .. }
+            | Phase::Pausing { .. } => {}
+        }
+    }
+}

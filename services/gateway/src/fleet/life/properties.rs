@@ -1,0 +1,1 @@
+//! Whatever happens, in whatever order: what always holds.

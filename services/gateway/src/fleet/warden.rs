@@ -1,0 +1,199 @@
+//! The warden: the one task that knows of every phone, gives each its keeper,
+//! and tells each where it is.
+//!
+//! A change of the usbmuxds' table is compared with what is known once, here,
+//! so that a phone's keeper wakes for its own phone only.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use fleetgate_device::{HostState, HostsView, Presence};
+use fleetgate_ledger::DeviceSettings;
+use fleetgate_proto::v1 as pb;
+use fleetgate_runner::Udid;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, error, info, info_span, warn};
+
+use super::ground::Ground;
+use super::keeper::Keeper;
+use super::life::Seen;
+use super::phone::{Phone, Sight};
+use super::roster::Roster;
+
+/// The task that keeps the keepers.
+pub(super) struct Warden {
+    ground: Arc<Ground>,
+    roster: Arc<Roster>,
+    keepers: JoinSet<()>,
+    settings: BTreeMap<Udid, DeviceSettings>,
+    hosts: Vec<HostState>,
+    close: CancellationToken,
+}
+
+impl Warden {
+    /// A warden of the phones that are known so far.
+    pub(super) fn new(ground: Arc<Ground>, roster: Arc<Roster>, close: CancellationToken) -> Self {
+        Self {
+            ground,
+            roster,
+            keepers: JoinSet::new(),
+            settings: BTreeMap::new(),
+            hosts: Vec::new(),
+            close,
+        }
+    }
+
+    /// Keeps until it is told to close, and all keepers have ended.
+    pub(super) async fn run(mut self) {
+        let mut view = self.ground.hosts.view();
+        let mut settings = self.ground.settings.changes();
+        for phone in self.roster.after(None, usize::MAX) {
+            self.keep(phone);
+        }
+        self.look(&view.borrow_and_update().clone());
+        loop {
+            tokio::select! {
+                () = self.close.cancelled() => break,
+                Ok(()) = view.changed() => {
+                    let view = view.borrow_and_update().clone();
+                    self.look(&view);
+                }
+                Ok(()) = settings.changed() => self.read_settings(),
+                Some(ended) = self.keepers.join_next() => {
+                    if let Err(error) = ended {
+                        error!(%error, "a phone's keeper ended by a panic");
+                    }
+                }
+                else => break,
+            }
+        }
+        while let Some(ended) = self.keepers.join_next().await {
+            if let Err(error) = ended {
+                error!(%error, "a phone's keeper ended by a panic");
+            }
+        }
+    }
+
+    fn keep(&mut self, phone: Arc<Phone>) {
+        let device = phone.udid.clone();
+        self.settings
+            .insert(device.clone(), self.set_of(&phone.udid));
+        let keeper = Keeper::new(Arc::clone(&self.ground), phone);
+        let span = info_span!("keeper", device.id = %device);
+        self.keepers
+            .spawn(keeper.run(self.close.clone()).instrument(span));
+    }
+
+    fn look(&mut self, view: &HostsView) {
+        self.tell_hosts(&view.hosts);
+        let (mut attached, mut changed) = (0, false);
+        for (device, presence) in &view.devices {
+            let sight = sight(presence);
+            attached += usize::from(sight.seen.is_some());
+            let phone = self.roster.get(device).unwrap_or_else(|| {
+                let phone = new_phone(&self.ground, device.clone());
+                self.roster.add(Arc::clone(&phone));
+                self.keep(Arc::clone(&phone));
+                phone
+            });
+            changed |= is_news(&phone.sight, sight);
+        }
+        for phone in self.roster.after(None, usize::MAX) {
+            if !view.devices.contains_key(&phone.udid) {
+                changed |= is_news(&phone.sight, Sight::default());
+            }
+        }
+        if changed {
+            info!(attached, "phones");
+        }
+    }
+
+    fn tell_hosts(&mut self, hosts: &[HostState]) {
+        for (index, host) in hosts.iter().enumerate() {
+            let before = self.hosts.get(index);
+            let is_news = before.is_none_or(|before| {
+                (before.connected, before.generation) != (host.connected, host.generation)
+            });
+            // Nothing is known of it before its first connection or failure.
+            if is_news && (host.generation > 0 || host.last_error.is_some()) {
+                if host.connected {
+                    info!(host = &*host.name, "connected");
+                } else {
+                    warn!(host = &*host.name, error = host.last_error, "lost");
+                }
+                self.ground.chronicle.host(mux_host(host));
+            }
+        }
+        self.hosts = hosts.to_vec();
+    }
+
+    fn read_settings(&mut self) {
+        for phone in self.roster.after(None, usize::MAX) {
+            let now = self.set_of(&phone.udid);
+            let before = self.settings.insert(phone.udid.clone(), now.clone());
+            if before.as_ref() == Some(&now) {
+                continue;
+            }
+            let way = self.ground.way(&phone.udid);
+            phone.way.send_if_modified(|before| {
+                let changed = *before != way;
+                *before = way;
+                changed
+            });
+            let message = || self.ground.message(&phone);
+            self.ground.chronicle.changed(message);
+        }
+    }
+
+    /// What operators have set.
+    fn set_of(&self, device: &Udid) -> DeviceSettings {
+        DeviceSettings {
+            // Its keeper tells of that.
+            quarantine: None,
+            ..self.ground.settings.get(device)
+        }
+    }
+}
+
+/// A phone that was not known before, with a session if there is a way to its
+/// runner.
+pub(super) fn new_phone(ground: &Ground, device: Udid) -> Arc<Phone> {
+    let config = ground.devices.get(&device).cloned();
+    let way = ground.way(&device);
+    let phone = Phone::new(device, config, way, SystemTime::now());
+    ground.session(&phone);
+    Arc::new(phone)
+}
+
+fn sight(presence: &Presence) -> Sight {
+    let seen = Seen {
+        host: presence.host,
+        generation: presence.generation,
+        number: presence.number,
+        stale: presence.stale,
+    };
+    Sight {
+        seen: presence.by_cable.then_some(seen),
+        paired_event: presence.paired_event,
+    }
+}
+
+fn is_news(known: &watch::Sender<Sight>, sight: Sight) -> bool {
+    known.send_if_modified(|known| std::mem::replace(known, sight) != sight)
+}
+
+/// A usbmuxd in the API's words.
+pub(super) fn mux_host(host: &HostState) -> pb::MuxHost {
+    pb::MuxHost {
+        address: host.address.to_string(),
+        connected: host.connected,
+        generation: host.generation,
+        last_error: host.last_error.clone(),
+        name: host.name.to_string(),
+        device_count: u32::try_from(host.device_count).unwrap_or(u32::MAX),
+        ignored_entries: host.ignored,
+    }
+}
