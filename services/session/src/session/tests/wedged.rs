@@ -156,7 +156,12 @@ async fn a_session_that_nobody_recycles_for_sends_all_the_same() {
 /// runner running sees it.
 #[tokio::test(start_paused = true)]
 async fn a_busy_runner_that_wedges_is_recycled_under_those_who_wait() {
-    let mut rig = holding();
+    let two_minutes = Duration::from_secs(120);
+    let mut rig = Rig::with(SessionConfig {
+        hold_when_wedged: true,
+        busy_ceiling: 2 * two_minutes,
+        ..SessionConfig::default()
+    });
     let mut vitals = rig.session.vitals();
     let (stuck, reply) = rig.occupy("c-0", tap()).await;
     let begin = Instant::now();
@@ -176,12 +181,13 @@ async fn a_busy_runner_that_wedges_is_recycled_under_those_who_wait() {
     let mut attempts = Vec::new();
     let reply = loop {
         let (exchange, reply) = sent(&mut rig.phone).await;
+        assert!(begin.elapsed() < 2 * two_minutes, "it has given up");
         let Some(name) = exchange.request.command_id else {
             reply.send_response(health(A_DAY, RunnerState::Busy));
             continue;
         };
         attempts.push(name.clone());
-        if begin.elapsed() < Duration::from_secs(30) {
+        if begin.elapsed() < two_minutes {
             reply.send_response(busy());
         } else {
             assert_eq!(name, id("c-2"));
