@@ -28,18 +28,27 @@ impl Connection {
 
     /// Asks for something that is answered with a number, and wants it to be 0.
     pub(crate) async fn ask(&mut self, client: &Client, request: &Request) -> Result<(), MuxError> {
-        // Never 0: that is the tag of what answers nothing.
-        self.tag += 1;
-        let packet = request.encode(client, self.tag)?;
-        self.stream.write_all(&packet).await.map_err(MuxError::Io)?;
-        self.stream.flush().await.map_err(MuxError::Io)?;
-        match Reply::decode(&self.packet().await?, self.tag)? {
+        match self.request(client, request).await? {
             Reply::Result(ResultCode::Ok) => Ok(()),
             Reply::Result(result) => Err(MuxError::Refused { result }),
             Reply::DeviceList(_) | Reply::Buid(_) | Reply::PairRecord(_) | Reply::Listeners(_) => {
                 Err(MuxError::UnexpectedReply)
             }
         }
+    }
+
+    /// Asks for something, and takes whatever the answer is.
+    pub(crate) async fn request(
+        &mut self,
+        client: &Client,
+        request: &Request,
+    ) -> Result<Reply, MuxError> {
+        // Never 0: that is the tag of what answers nothing.
+        self.tag += 1;
+        let packet = request.encode(client, self.tag)?;
+        self.stream.write_all(&packet).await.map_err(MuxError::Io)?;
+        self.stream.flush().await.map_err(MuxError::Io)?;
+        Ok(Reply::decode(&self.packet().await?, self.tag)?)
     }
 
     /// The next packet. Cancel-safe: what was read stays in the decoder.

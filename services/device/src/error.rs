@@ -45,9 +45,11 @@ pub enum MuxError {
     /// No port of a phone.
     #[error(transparent)]
     Port(#[from] InvalidPort),
-    /// Nobody knows which phones usbmuxd has.
-    #[error("usbmuxd is unreachable: {last_error}")]
+    /// Nobody knows which phones a usbmuxd has.
+    #[error("the usbmuxd of host {host} is unreachable: {last_error}")]
     Unreachable {
+        /// What people call it.
+        host: Arc<str>,
         /// What went wrong when it was last tried.
         last_error: String,
     },
@@ -60,7 +62,7 @@ pub enum MuxError {
 }
 
 impl MuxError {
-    /// True if usbmuxd knows no phone of that number.
+    /// True if usbmuxd denies that it knows a phone of that number.
     pub(crate) fn denies_number(&self) -> bool {
         matches!(
             self,

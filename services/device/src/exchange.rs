@@ -5,7 +5,8 @@
 //!         |
 //!   connect  ||  clearance -----> NotAttached, NotListening, Connect, Refused
 //!         |
-//!   route still current? --no---> connect again
+//!   route and port still
+//!   the same? --no--------------> connect again
 //!         |
 //!   sent.mark() ================= before: it cannot have run. after: it may have
 //!         |
@@ -41,6 +42,10 @@ pub struct RunnerExchange {
 impl RunnerExchange {
     /// Exchanges with the runner that listens on that port of `device` which
     /// `port` holds at the time; while it holds none, no runner is up.
+    ///
+    /// Each time that something is stored in `port` stands for another runner,
+    /// even if it is what was there before: a connection that was made to the
+    /// runner before is not written to any more.
     pub fn new(hosts: Hosts, device: Udid, port: watch::Receiver<Option<u16>>) -> Self {
         Self {
             hosts,
@@ -67,17 +72,18 @@ impl RunnerExchange {
         // A connection has no effect on the phone, so it need not wait for the
         // leave; the first byte of the request does.
         let cleared = async { clearance.cleared().await.map_err(SendError::Refused) };
-        let ((mut pipe, mut port), ()) = tokio::try_join!(self.connect(), cleared)?;
+        let (mut runner, ()) = tokio::try_join!(self.connect(), cleared)?;
         // While the leave was waited for, the number that this pipe was made
         // with may have come to mean another phone, and the runner may have
-        // come up again on another port.
-        while !self.hosts.confirm(&self.device, pipe.route()).await
-            || *self.port.borrow() != Some(port)
+        // come up again. The port is looked at last: nothing is awaited between
+        // that and the first byte.
+        while !self.hosts.confirm(&self.device, runner.pipe.route()).await
+            || is_stored_anew(&runner.port)
         {
-            (pipe, port) = self.connect().await?;
+            runner = self.connect().await?;
         }
         sent.mark();
-        let reply = post::send(pipe, body).await?;
+        let reply = post::send(runner.pipe, body).await?;
         tracing::debug!(
             status = reply.status.as_u16(),
             bytes = reply.body.len(),
@@ -86,13 +92,45 @@ impl RunnerExchange {
         Ok(Envelope::decode(kind, &reply.body)?)
     }
 
-    /// A pipe to the runner, and the port that it was made to.
-    async fn connect(&self) -> Result<(Pipe, u16), SendError> {
-        let port = *self.port.borrow();
-        let port = port.ok_or(SendError::NotListening { port: None })?;
-        let pipe = self.hosts.connect(&self.device, port).await?;
-        Ok((pipe, port))
+    /// A pipe to the runner that is up. Follows the runner to another port while
+    /// the connection is being made.
+    async fn connect(&self) -> Result<ToRunner, SendError> {
+        let mut port = self.port.clone();
+        loop {
+            let number = *port.borrow_and_update();
+            let number = number.ok_or(SendError::NotListening { port: None })?;
+            let made = tokio::select! {
+                biased;
+                made = self.hosts.connect(&self.device, number) => made,
+                () = stored(&mut port) => continue,
+            };
+            match made {
+                Err(SendError::NotListening { .. }) if is_stored_anew(&port) => {}
+                Ok(pipe) => return Ok(ToRunner { pipe, port }),
+                Err(error) => return Err(error),
+            }
+        }
     }
+}
+
+/// A pipe, and the port that it was made to as it was then.
+struct ToRunner {
+    pipe: Pipe,
+    port: watch::Receiver<Option<u16>>,
+}
+
+/// Waits until the runner's port is stored anew.
+async fn stored(port: &mut watch::Receiver<Option<u16>>) {
+    if port.changed().await.is_err() {
+        // Whoever knew of runners is gone, and the port stays what it is.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Whether it has been since it was read: there is another runner then, even
+/// if it has the same port.
+fn is_stored_anew(port: &watch::Receiver<Option<u16>>) -> bool {
+    port.has_changed().unwrap_or(false)
 }
 
 impl Service<Exchange> for RunnerExchange {

@@ -1,24 +1,45 @@
 //! Several usbmuxds as one: a merged table of their phones, and connections to
 //! whichever of them has a phone by cable now.
+//!
+//! ```text
+//!   Usbmuxd --- inventory ---+
+//!   Usbmuxd --- inventory ---+--> merger --> HostsView --> who watches the fleet
+//!   Usbmuxd --- inventory ---+
+//!        ^
+//!        +-- route, connect, confirm, paired: straight to the inventories
+//! ```
+//!
+//! Each usbmuxd has a listen task, a table and a limit of dials of its own, so
+//! that one that hangs holds up nobody else. Changes that come closely one after
+//! the other become one new view, because whoever watches looks at all of it.
+//!
+//! Invariant: the view lags behind the tables and decides nothing; a number is
+//! only ever used at the host, and in the generation, that gave it.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use fleetgate_runner::{SendError, Udid};
+use fleetgate_runner::Udid;
 use futures_util::future::join_all;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout_at};
 use tracing::Instrument;
 
 use crate::dialer::Dialer;
-use crate::facts::{Facts, FactsError};
-use crate::inventory::Route;
-use crate::pipe::Pipe;
+use crate::facts::{self, Facts, FactsError};
 use crate::usbmuxd::{Usbmuxd, UsbmuxdConfig, UsbmuxdTask};
 
+mod connect;
+mod trust;
 mod view;
 
 pub use view::{HostState, HostsView, Presence};
+
+/// For how long changes are gathered into one view.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// One usbmuxd.
 #[derive(Debug, Clone)]
@@ -37,16 +58,21 @@ pub struct Hosts {
     shared: Arc<Shared>,
 }
 
+/// What the handles and the merger share.
 struct Shared {
     hosts: Vec<Host>,
     view: watch::Sender<Arc<HostsView>>,
+    /// Wakes the merger.
+    changed: Arc<Notify>,
+    /// Where each phone was last seen by cable.
+    homes: Mutex<HashMap<Udid, usize>>,
 }
 
 /// One of the usbmuxds.
 #[derive(Debug)]
-pub(crate) struct Host {
-    pub(crate) name: Arc<str>,
-    pub(crate) usbmuxd: Usbmuxd,
+struct Host {
+    name: Arc<str>,
+    usbmuxd: Usbmuxd,
 }
 
 /// The tasks behind [`Hosts`]; they end with this.
@@ -54,13 +80,15 @@ pub(crate) struct Host {
 pub struct HostsTask {
     hosts: Vec<UsbmuxdTask>,
     merger: JoinSet<()>,
+    shared: Hosts,
 }
 
 impl HostsTask {
-    /// Stops the work with every usbmuxd and waits until its socket is closed.
+    /// Stops the work with every usbmuxd and waits until its sockets are closed.
     pub async fn shutdown(mut self) {
-        join_all(self.hosts.into_iter().map(UsbmuxdTask::shutdown)).await;
+        join_all(self.hosts.drain(..).map(UsbmuxdTask::shutdown)).await;
         self.merger.shutdown().await;
+        self.shared.shared.merge();
     }
 }
 
@@ -73,89 +101,115 @@ impl fmt::Debug for Hosts {
 impl Hosts {
     /// Starts to listen to each of these.
     pub fn spawn(hosts: Vec<HostConfig>) -> (Self, HostsTask) {
-        let mut tasks = Vec::new();
-        let mut listened = Vec::new();
-        for HostConfig {
-            name,
-            dialer,
-            usbmuxd,
-        } in hosts
-        {
-            let (usbmuxd, task) = Usbmuxd::spawn(dialer, usbmuxd);
-            tasks.push(task);
-            listened.push(Host { name, usbmuxd });
-        }
-        let view = watch::Sender::new(Arc::new(HostsView::of(&listened)));
+        let changed = Arc::new(Notify::new());
+        let host = |(index, config): (usize, HostConfig)| {
+            let HostConfig {
+                name,
+                dialer,
+                usbmuxd,
+            } = config;
+            let changed = Arc::clone(&changed);
+            let (usbmuxd, task) = Usbmuxd::spawn(index, &name, dialer, usbmuxd, changed);
+            (Host { name, usbmuxd }, task)
+        };
+        let (hosts, tasks): (Vec<_>, Vec<_>) = hosts.into_iter().enumerate().map(host).unzip();
         let shared = Arc::new(Shared {
-            hosts: listened,
-            view,
+            view: watch::Sender::new(Arc::new(HostsView::merged(&hosts).0)),
+            hosts,
+            changed,
+            homes: Mutex::default(),
         });
+        let hosts = Self {
+            shared: Arc::clone(&shared),
+        };
         let mut merger = JoinSet::new();
-        for host in &shared.hosts {
-            let mut inventory = host.usbmuxd.inventory();
-            let shared = Arc::clone(&shared);
-            let merge = async move {
-                while inventory.changed().await.is_ok() {
-                    shared.view.send_modify(|view| {
-                        *view = Arc::new(HostsView::of(&shared.hosts));
-                    });
-                }
+        merger.spawn(merge(shared).instrument(tracing::info_span!("hosts")));
+        let task = HostsTask {
+            hosts: tasks,
+            merger,
+            shared: hosts.clone(),
+        };
+        (hosts, task)
+    }
+
+    /// One table of all phones, now and from now on. Borrow it to look: a view
+    /// that is held on to is not in the way, but costs its memory.
+    pub fn view(&self) -> watch::Receiver<Arc<HostsView>> {
+        self.shared.view.subscribe()
+    }
+
+    /// Waits until every host has had its time to be listened to and to announce
+    /// its phones. One that is away is not waited for longer than that.
+    pub async fn settled(&self) {
+        let mut view = self.view();
+        loop {
+            let now = tokio::time::Instant::now();
+            let until = {
+                let view = view.borrow_and_update();
+                let young = view.hosts.iter().zip(&self.shared.hosts);
+                let young = young.filter(|(state, _)| !state.settled);
+                let until = young.map(|(state, host)| state.since + host.usbmuxd.config().settle);
+                until.max().unwrap_or(now)
             };
-            merger.spawn(merge.instrument(tracing::info_span!("hosts")));
+            if until <= now || timeout_at(until, view.changed()).await.is_err() {
+                return;
+            }
         }
-        (
-            Self { shared },
-            HostsTask {
-                hosts: tasks,
-                merger,
-            },
-        )
+    }
+
+    /// What the phone tells of itself, within a few seconds.
+    pub async fn facts(&self, device: &Udid) -> Result<Facts, FactsError> {
+        facts::ask(self, device).await
     }
 
     #[cfg(test)]
     pub(crate) fn usbmuxd(&self, host: usize) -> Usbmuxd {
         self.shared.hosts[host].usbmuxd.clone()
     }
+}
 
-    /// One table of all phones, now and from now on.
-    pub fn view(&self) -> watch::Receiver<Arc<HostsView>> {
-        self.shared.view.subscribe()
+/// Makes a new view whenever a table has changed.
+async fn merge(shared: Arc<Shared>) {
+    loop {
+        shared.changed.notified().await;
+        sleep(GATHER).await;
+        shared.merge();
     }
+}
 
-    /// Connects to a port of a phone, by cable, through the usbmuxd that has it.
-    ///
-    /// Nothing has reached the phone's listener when this fails, so every error
-    /// has the disposition `NotExecuted`. It has no deadline of its own: drop
-    /// the future to give up.
-    pub async fn connect(&self, device: &Udid, port: u16) -> Result<Pipe, SendError> {
-        let presence = self.shared.view.borrow().devices.get(device).copied();
-        let host = presence.map_or(0, |presence| presence.host);
-        let Some(host) = self.shared.hosts.get(host) else {
-            return Err(SendError::NotAttached);
-        };
-        host.usbmuxd.connect(device, port).await
-    }
-
-    /// Whether a route is still the way to this phone, by all that the
-    /// usbmuxds have said by now.
-    pub async fn confirm(&self, device: &Udid, route: Route) -> bool {
-        let presence = self.shared.view.borrow().devices.get(device).copied();
-        let host = presence.map_or(0, |presence| presence.host);
-        match self.shared.hosts.get(host) {
-            Some(host) => host.usbmuxd.confirm(device, route).await,
-            None => false,
+impl Shared {
+    fn merge(&self) {
+        let (view, superseded) = HostsView::merged(&self.hosts);
+        for (index, host) in self.hosts.iter().enumerate() {
+            let mut its = superseded
+                .iter()
+                .filter(|(host, _)| *host == index)
+                .peekable();
+            if its.peek().is_some() {
+                host.usbmuxd.supersede(its.map(|(_, device)| device));
+            }
         }
+        {
+            // Whatever happened to its last user, a map of indices is whole.
+            let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
+            for (device, presence) in view.devices.iter().filter(|(_, at)| at.by_cable) {
+                if homes.get(device) != Some(&presence.host) {
+                    homes.insert(device.clone(), presence.host);
+                }
+            }
+        }
+        self.view.send_if_modified(|now| {
+            let news = **now != view;
+            if news {
+                *now = Arc::new(view);
+            }
+            news
+        });
     }
 
-    /// Whether the phone trusts its host, by whether the host keeps a pair
-    /// record of it. The record itself is dropped unread. `None`: its host
-    /// cannot say.
-    pub async fn paired(&self, _device: &Udid) -> Option<bool> {
-        None
-    }
-
-    /// What the phone tells of itself.
-    pub async fn facts(&self, device: &Udid) -> Result<Facts, FactsError> {
-        crate::facts::ask(self, device).await
+    /// Where a phone was last seen by cable.
+    fn home(&self, device: &Udid) -> Option<usize> {
+        let homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
+        homes.get(device).copied()
     }
 }

@@ -7,7 +7,7 @@
 //!        dialling --Listen answered 0--> listening --EOF, bad frame----+
 //!           |                             |     ^                      |
 //!           |                    a number |     | event: table changes |
-//!           |                  was refused|     +--+                   |
+//!           |                   was denied|     +--+                   |
 //!           |                             v                            |
 //!           |<-------- no pause -------- done                          |
 //!           +--failed or silent----------------------------------------+
@@ -15,6 +15,7 @@
 //!
 //! Going from dialling to listening begins a generation; leaving listening takes
 //! every phone out of routing, in the same step in which watchers learn of it.
+//! What was known before a generation is kept until the generation has settled.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -34,7 +35,7 @@ use crate::usbmuxd::Shared;
 
 /// Why a listening connection was given up.
 enum Ended {
-    /// usbmuxd refused a number that this connection had announced.
+    /// usbmuxd denied a number that this connection had announced.
     OutOfStep,
     /// The connection failed.
     Failed(MuxError),
@@ -80,9 +81,7 @@ impl Listener {
             };
             match ended {
                 Ended::OutOfStep => {
-                    tracing::info!(
-                        "usbmuxd refused a number that it had announced: listening anew"
-                    );
+                    tracing::info!("usbmuxd denied a number that it had announced: listening anew");
                     shared.update(|inventory| inventory.lose("resynchronising".to_owned()));
                 }
                 Ended::Failed(error) => {
@@ -142,6 +141,8 @@ async fn follow(
         shared.out_of_step.notified().await;
     });
     let mut events = pin!(apply_events(shared, &mut connection));
+    let mut settled = pin!(settle(shared));
+    let mut settling = true;
     let mut asked = Vec::new();
     loop {
         tokio::select! {
@@ -154,6 +155,7 @@ async fn follow(
                     Check::send(check, ()).ok();
                 }
             }
+            () = &mut settled, if settling => settling = false,
             () = &mut out_of_step => return Ended::OutOfStep,
             Some(check) = checks.recv() => asked.push(check),
         }
@@ -172,6 +174,21 @@ async fn nothing_withheld() {
         }
     })
     .await;
+}
+
+/// Waits until every phone should have been announced, and takes note of that.
+async fn settle(shared: &Shared) {
+    let mut settles = shared.look(|inventory| shared.config.settles(inventory));
+    loop {
+        sleep_until(settles).await;
+        // Others may have been announced meanwhile.
+        let later = shared.look(|inventory| shared.config.settles(inventory));
+        if later <= settles {
+            break;
+        }
+        settles = later;
+    }
+    shared.update(Inventory::settle);
 }
 
 async fn apply_events(shared: &Shared, connection: &mut Connection) -> MuxError {

@@ -14,11 +14,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleetgate_runner::{SendError, Udid};
-use fleetgate_usbmux::{Client, Port, Request, ResultCode};
+use fleetgate_runner::Udid;
+use fleetgate_usbmux::{Client, Port, Reply, Request};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 use crate::backoff::Backoff;
@@ -40,16 +40,18 @@ pub struct UsbmuxdConfig {
     /// its loss a usbmuxd is waited for.
     pub patience: Duration,
     /// How long a phone may take to be announced, after a listening connection
-    /// began or after usbmuxd refused the number that the phone had.
+    /// began or announced another, or after usbmuxd denied the number that the
+    /// phone had.
     pub settle: Duration,
-    /// How long a listening connection may take to be made.
+    /// How long a connection may take to be dialled, and a listening one to be
+    /// made.
     pub handshake: Duration,
     /// The pause after a listening connection's first failure.
     pub backoff_initial: Duration,
     /// The longest such pause.
     pub backoff_cap: Duration,
     /// The shortest life of a listening connection before it is made anew only
-    /// because usbmuxd refused a number.
+    /// because usbmuxd denied a number.
     pub resync_interval: Duration,
 }
 
@@ -68,16 +70,28 @@ impl Default for UsbmuxdConfig {
     }
 }
 
-/// The first pause between two tries to dial one connection.
-const DIAL_PAUSE: Duration = Duration::from_millis(20);
+/// A usbmuxd that announces one phone after the other is given up to this many
+/// times the time to settle.
+const SETTLE_ROUNDS: u32 = 10;
 /// How many may wait for the listen task to look.
 const CHECKS: usize = 64;
-/// The longest one.
-const DIAL_PAUSE_CAP: Duration = Duration::from_millis(500);
+
+impl UsbmuxdConfig {
+    /// When a listening connection has had its time to announce phones.
+    pub(crate) fn settles(&self, inventory: &Inventory) -> Instant {
+        let quiet = inventory.last_announced + self.settle;
+        quiet.min(inventory.since + self.settle * SETTLE_ROUNDS)
+    }
+
+    /// The pauses between two tries to make one connection.
+    pub(crate) fn pauses() -> Backoff {
+        Backoff::new(Duration::from_millis(20), Duration::from_millis(500))
+    }
+}
 
 /// A handle to one usbmuxd.
 #[derive(Clone)]
-pub struct Usbmuxd {
+pub(crate) struct Usbmuxd {
     shared: Arc<Shared>,
 }
 
@@ -85,11 +99,13 @@ pub struct Usbmuxd {
 pub(crate) struct Shared {
     pub(crate) dialer: Dialer,
     pub(crate) config: UsbmuxdConfig,
-    /// Wakes the listen task when usbmuxd refused a number.
+    /// Wakes the listen task when usbmuxd denied a number.
     pub(crate) out_of_step: Notify,
     /// Asks the listen task to take in all that has arrived.
     checks: mpsc::Sender<Check>,
-    inventory: watch::Sender<Arc<Inventory>>,
+    inventory: watch::Sender<Inventory>,
+    /// Wakes whoever merges the tables of several.
+    changed: Arc<Notify>,
     /// Closed when the work is stopped.
     dials: Semaphore,
 }
@@ -103,18 +119,23 @@ impl Shared {
 
     /// Changes the table in one step.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Inventory)) {
-        self.inventory
-            .send_modify(|inventory| change(Arc::make_mut(inventory)));
+        self.inventory.send_modify(change);
+        self.changed.notify_one();
+    }
+
+    /// Reads the table.
+    pub(crate) fn look<T>(&self, read: impl FnOnce(&Inventory) -> T) -> T {
+        read(&self.inventory.borrow())
     }
 }
 
-/// Owns the listen task of one usbmuxd: the task ends with it.
+/// The task that listens to a usbmuxd. It ends with this.
 #[derive(Debug)]
-pub struct UsbmuxdTask(JoinSet<()>);
+pub(crate) struct UsbmuxdTask(JoinSet<()>);
 
 impl UsbmuxdTask {
     /// Stops the work with this usbmuxd and waits until its socket is closed.
-    pub async fn shutdown(mut self) {
+    pub(crate) async fn shutdown(mut self) {
         self.0.shutdown().await;
     }
 }
@@ -128,15 +149,22 @@ impl fmt::Debug for Usbmuxd {
 }
 
 impl Usbmuxd {
-    /// Starts to listen to a usbmuxd.
-    pub fn spawn(dialer: Dialer, config: UsbmuxdConfig) -> (Self, UsbmuxdTask) {
-        let span = tracing::info_span!("usbmuxd", address = dialer.label());
+    /// Starts to listen to a usbmuxd, which is this one of several.
+    pub(crate) fn spawn(
+        host: usize,
+        name: &str,
+        dialer: Dialer,
+        config: UsbmuxdConfig,
+        changed: Arc<Notify>,
+    ) -> (Self, UsbmuxdTask) {
+        let span = tracing::info_span!("usbmuxd", host = name, address = dialer.label());
         let (checks, asked) = mpsc::channel(CHECKS);
         let shared = Arc::new(Shared {
             dialer,
             out_of_step: Notify::new(),
             checks,
-            inventory: watch::Sender::new(Arc::new(Inventory::new())),
+            inventory: watch::Sender::new(Inventory::new(host)),
+            changed,
             dials: Semaphore::new(config.max_dials),
             config,
         });
@@ -148,26 +176,30 @@ impl Usbmuxd {
         (usbmuxd, UsbmuxdTask(tasks))
     }
 
+    pub(crate) fn config(&self) -> &UsbmuxdConfig {
+        &self.shared.config
+    }
+
     /// Where it is, for people.
-    pub(crate) fn address(&self) -> &str {
-        self.shared.dialer.label()
+    pub(crate) fn address(&self) -> Arc<str> {
+        self.shared.dialer.label().into()
     }
 
-    /// The table of phones, now and from now on.
-    pub fn inventory(&self) -> watch::Receiver<Arc<Inventory>> {
-        self.shared.inventory.subscribe()
+    /// Reads the table of phones as it is now.
+    pub(crate) fn look<T>(&self, read: impl FnOnce(&Inventory) -> T) -> T {
+        self.shared.look(read)
     }
 
-    /// Whether a route is still the way to this phone.
-    pub fn is_current(&self, device: &Udid, route: Route) -> bool {
-        self.shared.inventory.borrow().route(device) == Some(route)
+    /// The way to a phone, if it is attached by cable.
+    pub(crate) fn route(&self, device: &Udid) -> Option<Route> {
+        self.look(|inventory| inventory.route(device))
     }
 
     /// Whether a route is still the way to this phone, by all that usbmuxd's
     /// listening connection has said by now: also by its end, although nobody
     /// may have noticed that yet.
-    pub async fn confirm(&self, device: &Udid, route: Route) -> bool {
-        let mut inventory = self.inventory();
+    pub(crate) async fn confirm(&self, device: &Udid, route: Route) -> bool {
+        let mut inventory = self.shared.inventory.subscribe();
         let (check, checked) = oneshot::channel();
         let mut looked = pin!(async {
             self.shared.checks.send(check).await.ok();
@@ -178,7 +210,7 @@ impl Usbmuxd {
                 return false;
             }
             tokio::select! {
-                () = &mut looked => return self.is_current(device, route),
+                () = &mut looked => return self.route(device) == Some(route),
                 // Nobody looks while there is no listening connection.
                 changed = inventory.changed() => {
                     if changed.is_err() {
@@ -189,113 +221,48 @@ impl Usbmuxd {
         }
     }
 
-    /// Connects to a port of a phone, by cable.
-    ///
-    /// A number that usbmuxd denies is looked up again once. A connection that
-    /// breaks before it is a pipe is made again for as long as patience lasts:
-    /// usbmuxd may be restarting.
-    ///
-    /// Nothing has reached the phone's listener when this fails, so every error
-    /// has the disposition `NotExecuted`. It has no deadline of its own: drop
-    /// the future to give up.
-    pub async fn connect(&self, device: &Udid, port: u16) -> Result<Pipe, SendError> {
-        let wire_port = Port::new(port.into()).map_err(MuxError::from)?;
-        let until = Instant::now() + self.shared.config.patience;
-        let mut backoff = Backoff::new(DIAL_PAUSE, DIAL_PAUSE_CAP);
-        let mut grace = Duration::ZERO;
-        let mut denied = false;
-        loop {
-            let route = self.resolve(device, grace).await?;
-            let error = match self.pipe(device, route, wire_port).await {
-                Ok(pipe) => return Ok(pipe),
-                Err(error) => error,
-            };
-            if error.denies_number() {
-                self.refused(route);
-                if denied {
-                    return Err(verdict(error, port));
-                }
-                denied = true;
-            } else if error.is_fleeting() {
-                // The table may be behind by a moment: until it has learnt of
-                // a usbmuxd's end, it gives the same route again.
-                let pause = backoff.pause();
-                if Instant::now() + pause > until {
-                    return Err(verdict(error, port));
-                }
-                sleep(pause).await;
-            } else {
-                return Err(verdict(error, port));
-            }
-            tracing::debug!(device.id = %device, %error, "resolving the device again");
-            grace = self.shared.config.settle;
-        }
-    }
-
-    /// The way to a phone. Waits for a usbmuxd that was lost just now, for a
-    /// phone that a young listening connection has yet to announce, and in any
-    /// case for `grace`.
-    async fn resolve(&self, device: &Udid, grace: Duration) -> Result<Route, SendError> {
-        let config = &self.shared.config;
-        let graced = Instant::now() + grace;
-        let mut inventory = self.inventory();
-        loop {
-            let (until, error) = {
-                let inventory = inventory.borrow_and_update();
-                if let Some(route) = inventory.route(device) {
-                    return Ok(route);
-                }
-                if inventory.connected {
-                    (inventory.since + config.settle, SendError::NotAttached)
-                } else {
-                    let last_error = inventory.last_error.clone();
-                    let last_error = last_error.unwrap_or_else(|| "not yet connected".to_owned());
-                    (
-                        inventory.since + config.patience,
-                        MuxError::Unreachable { last_error }.into(),
-                    )
-                }
-            };
-            if timeout_at(until.max(graced), inventory.changed())
-                .await
-                .is_err()
-            {
-                return Err(error);
-            }
-        }
-    }
-
     /// Turns a fresh connection into a pipe.
-    async fn pipe(&self, device: &Udid, route: Route, port: Port) -> Result<Pipe, MuxError> {
+    pub(crate) async fn pipe(
+        &self,
+        device: &Udid,
+        route: Route,
+        port: Port,
+    ) -> Result<Pipe, MuxError> {
         let mut connection = Connection::new(self.dial().await?);
         let request = Request::Connect {
             device: route.device,
             port,
         };
         connection.ask(&self.shared.config.client, &request).await?;
-        if !self.is_current(device, route) {
+        if self.route(device) != Some(route) {
             return Err(MuxError::Superseded);
         }
         let (early, stream) = connection.into_parts();
         Ok(Pipe::new(early, stream, route))
     }
 
+    /// Asks something on a connection of its own.
+    pub(crate) async fn request(&self, request: &Request) -> Result<Reply, MuxError> {
+        let mut connection = Connection::new(self.dial().await?);
+        connection
+            .request(&self.shared.config.client, request)
+            .await
+    }
+
     /// Dials, again and again for a while: a usbmuxd whose queue is full refuses
     /// what it will take a moment later.
     async fn dial(&self) -> Result<BoxStream, MuxError> {
-        let until = Instant::now() + self.shared.config.patience;
-        let mut backoff = Backoff::new(DIAL_PAUSE, DIAL_PAUSE_CAP);
+        let config = &self.shared.config;
+        let until = Instant::now() + config.patience;
+        let mut backoff = UsbmuxdConfig::pauses();
         loop {
             let error = {
-                let _permit = self
-                    .shared
-                    .dials
-                    .acquire()
-                    .await
-                    .map_err(|_| MuxError::Stopped)?;
-                match self.shared.dialer.dial().await {
-                    Ok(stream) => return Ok(stream),
-                    Err(error) => error,
+                let permit = self.shared.dials.acquire();
+                let _permit = permit.await.map_err(|_| MuxError::Stopped)?;
+                match timeout(config.handshake, self.shared.dialer.dial()).await {
+                    Ok(Ok(stream)) => return Ok(stream),
+                    Ok(Err(error)) => error,
+                    Err(elapsed) => elapsed.into(),
                 }
             };
             let pause = backoff.pause();
@@ -306,33 +273,23 @@ impl Usbmuxd {
         }
     }
 
-    /// usbmuxd does not know a number that the table holds: the number goes, and
-    /// the listening connection is made anew to learn what usbmuxd does know.
-    fn refused(&self, route: Route) {
-        let mut known = false;
-        self.shared.inventory.send_if_modified(|inventory| {
-            known = Arc::make_mut(inventory).invalidate(route);
-            known
-        });
-        if known {
+    /// usbmuxd denies a number that the table holds: it is not used any more,
+    /// and the listening connection is made anew to learn what usbmuxd does
+    /// know.
+    pub(crate) fn denied(&self, route: Route) {
+        let mut news = false;
+        self.shared.update(|inventory| news = inventory.deny(route));
+        if news {
             self.shared.out_of_step.notify_one();
         }
     }
-}
 
-/// What a failure to connect means to whoever sends commands.
-fn verdict(error: MuxError, port: u16) -> SendError {
-    if let MuxError::Refused { result } = error {
-        match result {
-            ResultCode::BadDevice => return SendError::NotAttached,
-            ResultCode::ConnectionRefused | ResultCode::ConnectionTimedOut => {
-                return SendError::NotListening { port: Some(port) };
-            }
-            ResultCode::BadCommand | ResultCode::BadVersion => {
-                return SendError::Misunderstood(Arc::new(error));
-            }
-            ResultCode::Ok | ResultCode::Other(_) => {}
-        }
+    /// Drops what is only remembered of phones that have turned up elsewhere.
+    pub(crate) fn supersede<'a>(&self, devices: impl Iterator<Item = &'a Udid>) {
+        self.shared.inventory.send_if_modified(|inventory| {
+            devices.for_each(|device| inventory.supersede(device));
+            // Nobody was told of them any more.
+            false
+        });
     }
-    error.into()
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 const ALICE: &str = "00008110-000978540290401E";
+const BOB: &str = "00008020-00060D691AD8003A";
 
 fn udid(text: &str) -> Udid {
     text.parse().unwrap()
@@ -30,7 +31,7 @@ fn network(number: u32, serial: &str) -> Event {
 }
 
 fn after(events: &[Event]) -> Inventory {
-    let mut inventory = Inventory::new();
+    let mut inventory = Inventory::new(0);
     inventory.begin();
     for event in events {
         inventory.apply(event);
@@ -56,12 +57,10 @@ async fn twins_are_one_phone_that_is_routed_by_cable_in_either_order() {
         assert_eq!(routed(&inventory, ALICE), None, "never over Wi-Fi");
         let known = &inventory.devices[&udid(ALICE)];
         assert_eq!(
-            *known,
-            Attached {
-                network: Some(MuxDeviceId(2)),
-                ..Attached::default()
-            }
+            (known.usb, known.network),
+            (Link::Absent, Link::Here(MuxDeviceId(2)))
         );
+        assert!(!known.by_cable() && !known.is_stale());
 
         inventory.apply(&Event::Detached(MuxDeviceId(2)));
         assert!(inventory.devices.is_empty());
@@ -86,10 +85,9 @@ async fn every_spelling_of_a_udid_is_the_same_phone() {
 
 #[tokio::test]
 async fn a_number_means_the_phone_that_it_was_last_given_to() {
-    let bob = "00008020-00060D691AD8003A";
-    let inventory = after(&[usb(1, ALICE), usb(1, bob)]);
+    let inventory = after(&[usb(1, ALICE), usb(1, BOB)]);
     assert_eq!(routed(&inventory, ALICE), None);
-    assert_eq!(routed(&inventory, bob), Some(1));
+    assert_eq!(routed(&inventory, BOB), Some(1));
 }
 
 #[tokio::test]
@@ -103,20 +101,100 @@ async fn a_replugged_phone_is_routed_by_its_new_number_whatever_comes_first() {
     }
 }
 
+/// Whether a phone is known, and if so whether that is stale.
+fn stale(inventory: &Inventory, serial: &str) -> Option<bool> {
+    inventory.get(&udid(serial)).map(Known::is_stale)
+}
+
 #[tokio::test]
 async fn a_lost_connection_keeps_the_phones_and_routes_none() {
-    let mut inventory = after(&[usb(1, ALICE)]);
+    let mut inventory = after(&[usb(1, ALICE), network(2, BOB)]);
+    inventory.settle();
     inventory.lose("gone".to_owned());
-    assert_eq!(routed(&inventory, ALICE), None);
-    assert!(inventory.devices.contains_key(&udid(ALICE)));
+    for (serial, by_cable) in [(ALICE, true), (BOB, false)] {
+        assert_eq!(routed(&inventory, serial), None);
+        assert_eq!(stale(&inventory, serial), Some(true));
+        assert_eq!(inventory.get(&udid(serial)).unwrap().by_cable(), by_cable);
+    }
     assert_eq!(inventory.last_error.as_deref(), Some("gone"));
+    inventory.lose("still gone".to_owned());
+    assert_eq!(stale(&inventory, ALICE), Some(true));
+}
 
+#[tokio::test]
+async fn a_new_generation_drops_what_it_has_not_announced_when_it_settles() {
+    let mut inventory = after(&[usb(1, ALICE), usb(2, BOB), network(3, BOB)]);
+    inventory.settle();
+    inventory.lose("gone".to_owned());
     inventory.begin();
-    assert!(
-        inventory.devices.is_empty(),
-        "a new generation knows nothing of the old"
-    );
     assert_eq!((inventory.generation, &inventory.last_error), (2, &None));
+    // A number of the old generation means nothing in the new one.
+    inventory.apply(&Event::Detached(MuxDeviceId(1)));
+    assert_eq!(stale(&inventory, ALICE), Some(true));
+
+    inventory.apply(&network(1, BOB));
+    assert_eq!(
+        stale(&inventory, BOB),
+        Some(true),
+        "it may still be on a cable"
+    );
+    inventory.apply(&usb(2, BOB));
+    assert_eq!(
+        (stale(&inventory, BOB), routed(&inventory, BOB)),
+        (Some(false), Some(2))
+    );
+    assert_eq!(stale(&inventory, ALICE), Some(true));
+
+    inventory.settle();
+    assert_eq!(stale(&inventory, ALICE), None);
+    assert_eq!(routed(&inventory, BOB), Some(2));
+    assert_eq!(inventory.get(&udid(BOB)).unwrap().generation, 2);
+}
+
+#[tokio::test]
+async fn a_generation_that_ends_before_it_settles_has_dropped_nobody() {
+    let mut inventory = after(&[usb(1, ALICE), usb(2, BOB)]);
+    for _ in 0..3 {
+        inventory.lose("gone".to_owned());
+        inventory.begin();
+        inventory.apply(&usb(1, BOB));
+    }
+    assert_eq!(
+        (stale(&inventory, ALICE), stale(&inventory, BOB)),
+        (Some(true), Some(false))
+    );
+    assert_eq!(inventory.get(&udid(ALICE)).unwrap().generation, 1);
+}
+
+#[tokio::test]
+async fn trust_is_counted_for_the_phone_that_the_number_means() {
+    let mut inventory = after(&[usb(1, ALICE), usb(2, BOB)]);
+    let paired = |inventory: &Inventory, serial| inventory.get(&udid(serial)).unwrap().paired;
+    assert_eq!(paired(&inventory, ALICE), 0);
+    let mut before = 0;
+    for number in [1, 9, 1] {
+        inventory.apply(&Event::Paired(MuxDeviceId(number)));
+        let now = paired(&inventory, ALICE);
+        assert_eq!(now != before, number == 1, "{now} after {before}");
+        before = now;
+    }
+    assert_eq!(paired(&inventory, BOB), 0);
+}
+
+#[tokio::test]
+async fn a_phone_that_turned_up_elsewhere_is_only_dropped_if_it_is_merely_remembered() {
+    let mut inventory = after(&[usb(1, ALICE), usb(2, BOB), network(3, BOB)]);
+    inventory.supersede(&udid(ALICE));
+    assert_eq!(routed(&inventory, ALICE), Some(1));
+    inventory.lose("gone".to_owned());
+    inventory.begin();
+    inventory.apply(&network(3, BOB));
+    for serial in [ALICE, BOB] {
+        inventory.supersede(&udid(serial));
+    }
+    assert_eq!(stale(&inventory, ALICE), None);
+    let bob = inventory.get(&udid(BOB)).unwrap();
+    assert!(!bob.by_cable() && !bob.is_stale());
 }
 
 #[tokio::test]
@@ -135,23 +213,44 @@ async fn devices_that_are_no_phones_are_ignored_and_counted() {
 }
 
 #[tokio::test]
-async fn only_a_route_of_this_generation_can_be_invalidated() {
+async fn only_a_route_of_this_generation_can_be_denied() {
     let mut inventory = after(&[usb(1, ALICE)]);
     let old = inventory.route(&udid(ALICE)).unwrap();
     inventory.begin();
     inventory.apply(&usb(1, ALICE));
-    assert!(!inventory.invalidate(old));
+    assert!(!inventory.deny(old));
     let new = inventory.route(&udid(ALICE)).unwrap();
     assert_ne!(old, new);
-    assert!(inventory.invalidate(new));
+    assert!(inventory.deny(new));
+    assert!(!inventory.deny(new), "that is no news");
     assert_eq!(routed(&inventory, ALICE), None);
 }
 
-const PHONES: [&str; 3] = [
-    ALICE,
-    "00008020-00060D691AD8003A",
-    "abcdef0123456789abcdef0123456789abcdef01",
-];
+#[tokio::test]
+async fn a_denied_number_leaves_its_phone_known_until_usbmuxd_says_more() {
+    let denied = || {
+        let mut inventory = after(&[usb(1, ALICE), network(2, ALICE)]);
+        let route = inventory.route(&udid(ALICE)).unwrap();
+        inventory.deny(route);
+        inventory.settle();
+        assert_eq!(
+            (stale(&inventory, ALICE), routed(&inventory, ALICE)),
+            (Some(true), None)
+        );
+        inventory
+    };
+    let mut again = denied();
+    again.apply(&usb(1, ALICE));
+    assert_eq!(routed(&again, ALICE), Some(1));
+    let mut detached = denied();
+    detached.apply(&Event::Detached(MuxDeviceId(1)));
+    assert!(!detached.get(&udid(ALICE)).unwrap().by_cable());
+    let mut lost = denied();
+    lost.lose("gone".to_owned());
+    assert_eq!(stale(&lost, ALICE), Some(true));
+}
+
+const PHONES: [&str; 3] = [ALICE, BOB, "abcdef0123456789abcdef0123456789abcdef01"];
 
 fn event() -> impl Strategy<Value = Event> {
     let number = 1..5_u32;
@@ -191,13 +290,15 @@ proptest! {
         for serial in PHONES {
             prop_assert_eq!(routed(&inventory, serial), expected(&events, serial));
         }
-        let numbers: Vec<_> = inventory
+        let numbers: BTreeMap<_, _> = inventory
             .devices
-            .values()
-            .flat_map(|known| [known.usb, known.network])
+            .iter()
+            .flat_map(|(udid, known)| {
+                [known.usb, known.network].map(|link| link.number().map(|it| (it, udid)))
+            })
             .flatten()
             .collect();
-        let distinct: std::collections::BTreeSet<_> = numbers.iter().collect();
-        prop_assert_eq!(distinct.len(), numbers.len(), "one number, one phone");
+        let index: BTreeMap<_, _> = inventory.numbers.iter().map(|(at, udid)| (*at, udid)).collect();
+        prop_assert_eq!(numbers, index, "one number, one phone");
     }
 }

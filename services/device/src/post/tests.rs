@@ -55,6 +55,7 @@ async fn posted(far_side: impl AsyncFnOnce(DuplexStream)) -> Result<Reply, SendE
         takes: TAKEN,
     };
     let route = Route {
+        host: 0,
         device: MuxDeviceId(1),
         generation: 1,
     };

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use fleetgate_runner::{Disposition, SendError};
 use fleetgate_usbmux::{Client, Reply};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::daemon::{ALICE, BOB, Daemon, Lab, detached, network, udid, usb};
-use crate::{Dialer, MuxError, Usbmuxd, UsbmuxdConfig};
+use super::daemon::{ALICE, BOB, Daemon, Lab, detached, host, network, udid, until, usb};
+use crate::{Dialer, HostConfig, Hosts, MuxError, UsbmuxdConfig};
 
 /// The cause of a failure to connect.
 fn cause(error: &SendError) -> &MuxError {
@@ -27,7 +27,7 @@ async fn every_result_of_a_connect_means_what_the_protocol_says() {
     let mut lab = Lab::with(&[usb(3, ALICE)]).await;
     for number in [1, 3, 4, 5, 6, 99, -1] {
         let device = udid(ALICE);
-        let (outcome, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        let (outcome, ()) = tokio::join!(lab.hosts.connect(&device, 8100), async {
             lab.daemon.connecting(3, 8100).await.result(number).await;
         });
         let error = outcome.unwrap_err();
@@ -74,7 +74,7 @@ async fn answers_that_do_not_fit_are_errors() {
     let mut lab = Lab::with(&[usb(3, ALICE)]).await;
     for (answer, complaint) in cases {
         let device = udid(ALICE);
-        let (outcome, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+        let (outcome, ()) = tokio::join!(lab.hosts.connect(&device, 8100), async {
             lab.daemon.connecting(3, 8100).await.raw(&answer).await;
         });
         let error = outcome.unwrap_err();
@@ -87,7 +87,7 @@ async fn answers_that_do_not_fit_are_errors() {
 async fn bytes_glued_to_the_answer_are_the_first_of_the_pipe() {
     let mut lab = Lab::with(&[usb(3, ALICE)]).await;
     let device = udid(ALICE);
-    let (pipe, mut peer) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+    let (pipe, mut peer) = tokio::join!(lab.hosts.connect(&device, 8100), async {
         let mut peer = lab.daemon.connecting(3, 8100).await;
         let mut burst = Reply::Result(0.into()).encode(peer.tag).unwrap().to_vec();
         burst.extend(b"early, ");
@@ -105,17 +105,16 @@ async fn bytes_glued_to_the_answer_are_the_first_of_the_pipe() {
 async fn twins_are_connected_to_by_cable_or_not_at_all() {
     let mut lab = Lab::with(&[network(2, ALICE), usb(1, ALICE)]).await;
     let device = udid(ALICE);
-    let (pipe, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+    let (pipe, ()) = tokio::join!(lab.hosts.connect(&device, 8100), async {
         lab.daemon.connecting(1, 8100).await.result(0).await;
     });
     pipe.unwrap();
 
     sleep(Duration::from_secs(1)).await;
     lab.listener.events(&[detached(1)]).await;
-    lab.until(|inventory| inventory.devices[&device].usb.is_none())
-        .await;
+    until(&lab.hosts, |view| !view.devices[&device].by_cable).await;
     let dials = lab.daemon.dials();
-    let error = lab.usbmuxd.connect(&device, 8100).await.unwrap_err();
+    let error = lab.hosts.connect(&device, 8100).await.unwrap_err();
     assert!(matches!(error, SendError::NotAttached), "{error:?}");
     assert_eq!(lab.daemon.dials(), dials, "nothing was dialled");
 }
@@ -124,23 +123,23 @@ async fn twins_are_connected_to_by_cable_or_not_at_all() {
 async fn a_route_is_not_confirmed_after_usbmuxds_end_although_nobody_has_noticed_that() {
     let lab = Lab::with(&[usb(1, ALICE)]).await;
     let device = udid(ALICE);
-    let route = lab.usbmuxd.inventory().borrow().route(&device).unwrap();
-    assert!(lab.usbmuxd.confirm(&device, route).await);
+    let route = lab.hosts.route(&device).unwrap();
+    assert!(lab.hosts.confirm(&device, route).await);
     drop(lab.listener);
-    assert!(lab.usbmuxd.is_current(&device, route), "nobody has looked");
-    assert!(!lab.usbmuxd.confirm(&device, route).await);
+    assert!(lab.hosts.route(&device) == Some(route), "nobody has looked");
+    assert!(!lab.hosts.confirm(&device, route).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_route_is_confirmed_or_not_by_events_that_have_arrived_and_were_not_yet_taken_in() {
     let mut lab = Lab::with(&[usb(1, ALICE), usb(2, BOB)]).await;
     let (alice, bob) = (udid(ALICE), udid(BOB));
-    let route = |device| lab.usbmuxd.inventory().borrow().route(device).unwrap();
+    let route = |device| lab.hosts.route(device).unwrap();
     let (to_alice, to_bob) = (route(&alice), route(&bob));
     lab.listener.events(&[detached(1)]).await;
     let (first, second) = tokio::join!(
-        lab.usbmuxd.confirm(&alice, to_alice),
-        lab.usbmuxd.confirm(&bob, to_bob)
+        lab.hosts.confirm(&alice, to_alice),
+        lab.hosts.confirm(&bob, to_bob)
     );
     assert_eq!((first, second), (false, true));
 }
@@ -149,7 +148,7 @@ async fn a_route_is_confirmed_or_not_by_events_that_have_arrived_and_were_not_ye
 async fn a_refused_number_is_resolved_again_once_when_the_phone_was_replugged() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
     let device = udid(ALICE);
-    let (pipe, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+    let (pipe, ()) = tokio::join!(lab.hosts.connect(&device, 8100), async {
         lab.daemon.connecting(1, 8100).await.result(2).await;
         sleep(Duration::from_millis(200)).await;
         lab.listener.events(&[detached(1), usb(7, ALICE)]).await;
@@ -161,11 +160,10 @@ async fn a_refused_number_is_resolved_again_once_when_the_phone_was_replugged() 
 #[tokio::test(start_paused = true)]
 async fn a_number_that_stays_refused_is_tried_twice_and_no_more() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
-    let (usbmuxd, device) = (lab.usbmuxd.clone(), udid(ALICE));
-    let (outcome, ()) = tokio::join!(usbmuxd.connect(&device, 8100), async {
+    let (hosts, device) = (lab.hosts.clone(), udid(ALICE));
+    let (outcome, ()) = tokio::join!(hosts.connect(&device, 8100), async {
         lab.daemon.connecting(1, 8100).await.result(2).await;
-        lab.until(|inventory| inventory.route(&device).is_none())
-            .await;
+        until(&lab.hosts, |view| view.devices[&device].stale).await;
         lab.listener.events(&[usb(1, ALICE)]).await;
         lab.daemon.connecting(1, 8100).await.result(2).await;
     });
@@ -181,7 +179,7 @@ async fn a_refused_number_makes_a_settled_listener_learn_the_numbers_anew() {
     let mut lab = Lab::with(&[usb(1, ALICE), usb(2, BOB)]).await;
     sleep(Duration::from_secs(60)).await;
     let device = udid(ALICE);
-    let (pipe, listener) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+    let (pipe, listener) = tokio::join!(lab.hosts.connect(&device, 8100), async {
         lab.daemon.connecting(1, 8100).await.result(2).await;
         let listener = lab.daemon.listening(&[usb(2, BOB), usb(3, ALICE)]).await;
         lab.daemon.connecting(3, 8100).await.result(0).await;
@@ -197,7 +195,7 @@ async fn a_phone_that_usbmuxd_does_not_list_after_a_refusal_is_not_attached() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
     let device = udid(ALICE);
     let began = Instant::now();
-    let (outcome, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+    let (outcome, ()) = tokio::join!(lab.hosts.connect(&device, 8100), async {
         lab.daemon.connecting(1, 8100).await.result(2).await;
     });
     assert!(
@@ -217,12 +215,14 @@ async fn a_number_never_crosses_a_restart_not_even_during_a_connect() {
     let device = udid(ALICE);
     let listener = lab.listener;
     let daemon = &mut lab.daemon;
-    let (pipe, _kept) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+    let (pipe, _kept) = tokio::join!(lab.hosts.connect(&device, 8100), async {
         let mut asked_for_alice = daemon.connecting(1, 8100).await;
         // The daemon that is asked now is another one, and 1 is another phone.
         drop(listener);
         let listener = daemon.listening(&[usb(1, BOB), usb(2, ALICE)]).await;
-        asked_for_alice.result(0).await;
+        // Nobody may listen to its answer any more.
+        let answer = Reply::Result(0.into()).encode(asked_for_alice.tag).unwrap();
+        asked_for_alice.stream.write_all(&answer).await.ok();
         daemon.connecting(2, 8100).await.result(0).await;
         assert!(
             asked_for_alice.hung_up().await.is_empty(),
@@ -237,7 +237,7 @@ async fn a_number_never_crosses_a_restart_not_even_during_a_connect() {
 async fn a_connection_that_breaks_before_the_answer_is_made_again_while_patience_lasts() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
     let device = udid(ALICE);
-    let (pipe, ()) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+    let (pipe, ()) = tokio::join!(lab.hosts.connect(&device, 8100), async {
         for _ in 0..3 {
             drop(lab.daemon.connecting(1, 8100).await);
         }
@@ -254,7 +254,7 @@ async fn a_connection_that_breaks_before_the_answer_is_made_again_while_patience
         }
     };
     let error = tokio::select! {
-        outcome = lab.usbmuxd.connect(&device, 8100) => outcome.unwrap_err(),
+        outcome = lab.hosts.connect(&device, 8100) => outcome.unwrap_err(),
         () = breaking => unreachable!("it breaks for ever"),
     };
     assert!(
@@ -270,9 +270,9 @@ async fn a_usbmuxd_that_is_back_in_a_moment_is_waited_for() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
     lab.daemon.refuse(true);
     lab.listener.hang_up().await;
-    lab.until(|inventory| !inventory.connected).await;
+    until(&lab.hosts, |view| !view.hosts[0].connected).await;
     let device = udid(ALICE);
-    let (pipe, _kept) = tokio::join!(lab.usbmuxd.connect(&device, 8100), async {
+    let (pipe, _kept) = tokio::join!(lab.hosts.connect(&device, 8100), async {
         sleep(Duration::from_secs(2)).await;
         lab.daemon.refuse(false);
         // The phones come a moment after the answer to Listen.
@@ -292,7 +292,7 @@ async fn a_usbmuxd_that_stays_away_is_an_error_that_says_why() {
     lab.listener.hang_up().await;
     sleep(Duration::from_secs(20)).await;
     let began = Instant::now();
-    let error = lab.usbmuxd.connect(&udid(ALICE), 8100).await.unwrap_err();
+    let error = lab.hosts.connect(&udid(ALICE), 8100).await.unwrap_err();
     assert!(
         matches!(cause(&error), MuxError::Unreachable { .. }),
         "{error:?}"
@@ -308,7 +308,7 @@ async fn a_usbmuxd_that_stays_away_is_an_error_that_says_why() {
 #[tokio::test(start_paused = true)]
 async fn port_0_is_refused() {
     let lab = Lab::with(&[usb(1, ALICE)]).await;
-    let error = lab.usbmuxd.connect(&udid(ALICE), 0).await.unwrap_err();
+    let error = lab.hosts.connect(&udid(ALICE), 0).await.unwrap_err();
     assert!(matches!(cause(&error), MuxError::Port(_)), "{error:?}");
 }
 
@@ -317,7 +317,7 @@ async fn a_dropped_connect_hangs_up() {
     let mut lab = Lab::with(&[usb(1, ALICE)]).await;
     let device = udid(ALICE);
     let (outcome, mut peer) = tokio::join!(
-        timeout(Duration::from_secs(45), lab.usbmuxd.connect(&device, 8100)),
+        timeout(Duration::from_secs(45), lab.hosts.connect(&device, 8100)),
         lab.daemon.connecting(1, 8100),
     );
     outcome.unwrap_err();
@@ -350,14 +350,17 @@ async fn a_herd_that_arrives_while_nothing_is_accepted_gets_through_a_few_at_a_t
         max_dials: 8,
         ..UsbmuxdConfig::default()
     };
-    let (usbmuxd, _task) = Usbmuxd::spawn(dialer, config);
+    let (hosts, _task) = Hosts::spawn(vec![HostConfig {
+        usbmuxd: config,
+        ..host("local", dialer)
+    }]);
     let _listener = daemon.listening(&[usb(1, ALICE)]).await;
     sleep(Duration::from_millis(20)).await;
 
     let mut herd = JoinSet::new();
     for _ in 0..200 {
-        let usbmuxd = usbmuxd.clone();
-        herd.spawn(async move { usbmuxd.connect(&udid(ALICE), 8100).await });
+        let hosts = hosts.clone();
+        herd.spawn(async move { hosts.connect(&udid(ALICE), 8100).await });
     }
     for _ in 0..200 {
         daemon.connecting(1, 8100).await.result(0).await;
@@ -377,11 +380,14 @@ async fn every_request_names_its_client() {
         client: client.clone(),
         ..UsbmuxdConfig::default()
     };
-    let (usbmuxd, _task) = Usbmuxd::spawn(dialer, config);
+    let (hosts, _task) = Hosts::spawn(vec![HostConfig {
+        usbmuxd: config,
+        ..host("local", dialer)
+    }]);
     let listener = daemon.listening(&[usb(1, ALICE)]).await;
     assert_eq!(listener.client, Some(client.clone()));
     let device = udid(ALICE);
-    let (pipe, ()) = tokio::join!(usbmuxd.connect(&device, 8100), async {
+    let (pipe, ()) = tokio::join!(hosts.connect(&device, 8100), async {
         let mut peer = daemon.connecting(1, 8100).await;
         assert_eq!(peer.client, Some(client));
         peer.result(0).await;

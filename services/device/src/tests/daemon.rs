@@ -11,7 +11,8 @@ use fleetgate_usbmux::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
 
-use crate::{BoxStream, Dialer, HostConfig, Hosts, HostsTask, Inventory, Usbmuxd, UsbmuxdConfig};
+use crate::inventory::{Inventory, Known};
+use crate::{BoxStream, Dialer, HostConfig, Hosts, HostsTask, HostsView, UsbmuxdConfig};
 
 /// How much either side can write before the other reads.
 const PIPE_SIZE: usize = 64 * 1024;
@@ -224,10 +225,18 @@ impl Peer {
     }
 }
 
-/// A listened-to daemon.
+/// A host of that name behind a dialer.
+pub(super) fn host(name: &str, dialer: Dialer) -> HostConfig {
+    HostConfig {
+        name: name.into(),
+        dialer,
+        usbmuxd: UsbmuxdConfig::default(),
+    }
+}
+
+/// One listened-to daemon.
 pub(super) struct Lab {
     pub(super) hosts: Hosts,
-    pub(super) usbmuxd: Usbmuxd,
     pub(super) task: HostsTask,
     pub(super) daemon: Daemon,
     pub(super) listener: Peer,
@@ -237,31 +246,38 @@ impl Lab {
     /// Listens, and waits until all of these are known.
     pub(super) async fn with(events: &[Event]) -> Self {
         let (dialer, mut daemon) = Daemon::new();
-        let host = HostConfig {
-            name: "local".into(),
-            dialer,
-            usbmuxd: UsbmuxdConfig::default(),
-        };
-        let (hosts, task) = Hosts::spawn(vec![host]);
+        let (hosts, task) = Hosts::spawn(vec![host("local", dialer)]);
         let listener = daemon.listening(events).await;
         let lab = Self {
-            usbmuxd: hosts.usbmuxd(0),
             hosts,
             task,
             daemon,
             listener,
         };
-        lab.until(|inventory| inventory.connected).await;
+        until(&lab.hosts, |view| view.hosts[0].connected).await;
         lab
     }
 
-    /// Waits until the table looks like this.
-    pub(super) async fn until(&self, looks: impl Fn(&Inventory) -> bool) -> Arc<Inventory> {
-        let mut inventory = self.usbmuxd.inventory();
-        let inventory = inventory
-            .wait_for(|inventory| looks(inventory))
-            .await
-            .unwrap();
-        Arc::clone(&inventory)
+    /// The table itself, to which the view comes a moment later.
+    pub(super) fn look<T>(&self, read: impl FnOnce(&Inventory) -> T) -> T {
+        self.hosts.usbmuxd(0).look(read)
     }
+
+    /// What is known of a phone.
+    pub(super) fn known(&self, serial: &str) -> Option<Known> {
+        self.look(|inventory| inventory.get(&udid(serial)).cloned())
+    }
+}
+
+/// Waits until the view looks like this.
+pub(super) async fn until(hosts: &Hosts, looks: impl Fn(&HostsView) -> bool) -> Arc<HostsView> {
+    let mut view = hosts.view();
+    let view = view.wait_for(|view| looks(view)).await.unwrap();
+    Arc::clone(&view)
+}
+
+/// Until no phone of that serial is known.
+pub(super) async fn until_gone(hosts: &Hosts, serial: &str) -> Arc<HostsView> {
+    let device = udid(serial);
+    until(hosts, |view| !view.devices.contains_key(&device)).await
 }

@@ -14,7 +14,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tower::{Service, ServiceExt};
 
-use super::daemon::{ALICE, BOB, Lab, Peer, udid, usb};
+use super::daemon::{ALICE, BOB, Lab, Peer, udid, until, usb};
 use crate::RunnerExchange;
 
 const PORT: u16 = 8100;
@@ -187,7 +187,7 @@ async fn a_pipe_that_lost_its_phone_while_the_leave_was_awaited_is_made_anew() {
         // usbmuxd restarts, and 1 becomes another phone.
         lab.listener.hang_up().await;
         lab.listener = lab.daemon.listening(&[usb(1, BOB), usb(2, ALICE)]).await;
-        lab.until(|inventory| inventory.generation == 2).await;
+        until(&lab.hosts, |view| view.hosts[0].generation == 2).await;
         grant.send(Ok(())).unwrap();
         let mut right = lab.daemon.connecting(2, PORT).await;
         right.result(0).await;
