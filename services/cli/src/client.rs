@@ -5,6 +5,7 @@
 //! that its fate can be looked up even if no answer comes.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -12,28 +13,25 @@ use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
 use fleetgate_proto::v1::fleet_service_client::FleetServiceClient;
 use fleetgate_proto::v1::ledger_service_client::LedgerServiceClient;
 use tonic::Request;
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::codegen::http::Uri;
 use uuid::Uuid;
 
 use crate::output::Format;
 use crate::rejected::Rejected;
 
+mod wire;
+
+use wire::Wire;
+
 /// How long to wait for the connection itself.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A gateway that does not answer a ping for this long after
-/// [`PING_INTERVAL`] is gone.
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How often a gateway is pinged during a call.
-const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// How much longer than its deadline an answer is waited for: the gateway's own
+/// answer to a deadline that passes says what became of the command.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The largest message taken: a runner's reply has the same limit.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
-
-/// Bytes that may be under way before they are asked for; the default of
-/// 64 KiB halves the throughput of screenshots.
-const WINDOW_BYTES: u32 = 8 * 1024 * 1024;
 
 /// Where a gateway is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +44,20 @@ impl Server {
     /// True unless it has to be named on the command line.
     pub(crate) fn is_default(&self) -> bool {
         self.to_string() == Self::DEFAULT
+    }
+
+    /// True if it is on this host.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let (host, _) = self.place();
+        let address: Result<IpAddr, _> = host.parse();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The host and the port that it listens on.
+    fn place(&self) -> (&str, u16) {
+        let host = self.0.host().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        (bare, self.0.port_u16().unwrap_or_default())
     }
 }
 
@@ -100,6 +112,14 @@ impl Asked {
         Self::default()
     }
 
+    /// An act of an operator, which is not the same when it is done twice.
+    pub(crate) fn act() -> Self {
+        Self {
+            command_id: None,
+            mutation: true,
+        }
+    }
+
     /// A command that reads from the device.
     pub(crate) fn read(command_id: &str) -> Self {
         Self {
@@ -120,27 +140,28 @@ impl Asked {
 /// A connected gateway.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    channel: Channel,
+    wire: Wire,
     context: Context,
+}
+
+impl Context {
+    /// How long this side waits for an answer to begin.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.timeout.map(|timeout| timeout.saturating_add(GRACE))
+    }
 }
 
 impl Client {
     /// Connects. A failure proves that nothing was asked.
     pub(crate) async fn connect(context: &Context) -> Result<Self, Rejected> {
-        let patience = context
+        let within = context
             .timeout
             .map_or(CONNECT_TIMEOUT, |timeout| timeout.min(CONNECT_TIMEOUT));
-        let channel = Endpoint::from(context.server.0.clone())
-            .connect_timeout(patience)
-            .initial_stream_window_size(WINDOW_BYTES)
-            .initial_connection_window_size(WINDOW_BYTES)
-            .http2_keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_TIMEOUT)
-            .connect()
+        let wire = Wire::connect(&context.server, within, context.patience())
             .await
-            .map_err(|error| Rejected::unreachable(&context.server, &error))?;
+            .map_err(|error| Rejected::unreachable(&context.server, &*error))?;
         Ok(Self {
-            channel,
+            wire,
             context: context.clone(),
         })
     }
@@ -151,19 +172,25 @@ impl Client {
     }
 
     /// Drives phones.
-    pub(crate) fn automation(&self) -> AutomationServiceClient<Channel> {
-        AutomationServiceClient::new(self.channel.clone())
+    pub(crate) fn automation(&self) -> AutomationServiceClient<Wire> {
+        AutomationServiceClient::with_origin(self.wire.clone(), self.origin())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
     }
 
     /// Tells of phones.
-    pub(crate) fn fleet(&self) -> FleetServiceClient<Channel> {
-        FleetServiceClient::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
+    pub(crate) fn fleet(&self) -> FleetServiceClient<Wire> {
+        FleetServiceClient::with_origin(self.wire.clone(), self.origin())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
     }
 
     /// Tells of commands.
-    pub(crate) fn ledger(&self) -> LedgerServiceClient<Channel> {
-        LedgerServiceClient::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
+    pub(crate) fn ledger(&self) -> LedgerServiceClient<Wire> {
+        LedgerServiceClient::with_origin(self.wire.clone(), self.origin())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+    }
+
+    fn origin(&self) -> Uri {
+        self.context.server.0.clone()
     }
 
     /// A message under the deadline of the options.
@@ -192,6 +219,20 @@ mod tests {
         assert!(named.is_default());
         assert_eq!(named.to_string(), Server::DEFAULT);
         assert!(!"http://lab:7701".parse::<Server>().unwrap().is_default());
+    }
+
+    #[test]
+    fn a_server_may_be_named_by_an_address_of_either_family() {
+        let place = |text: &str| {
+            let server: Server = text.parse().unwrap();
+            let (host, port) = server.place();
+            (host.to_owned(), port)
+        };
+        assert_eq!(place("[::1]:7701"), ("::1".to_owned(), 7701));
+        assert_eq!(place("http://10.0.0.2:80"), ("10.0.0.2".to_owned(), 80));
+        let here = |text: &str| text.parse::<Server>().unwrap().is_loopback();
+        assert!(here("[::1]:1") && here("127.0.0.1:1") && here("localhost:1"));
+        assert!(!here("10.0.0.2:1") && !here("lab:1"));
     }
 
     #[test]

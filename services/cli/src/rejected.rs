@@ -76,7 +76,7 @@ impl Client {
 
     /// What a call proves whose deadline passed on this side.
     pub(crate) fn expired(&self, asked: Asked) -> Rejected {
-        self.rejected(&Status::cancelled("the deadline passed"), asked)
+        Rejected::expired(asked, self.context())
     }
 }
 
@@ -104,6 +104,12 @@ impl Rejected {
         }
     }
 
+    /// The deadline passed on this side.
+    pub(crate) fn expired(asked: Asked, context: &Context) -> Self {
+        let status = Status::deadline_exceeded("no answer came in time");
+        Self::of(&status, asked, context)
+    }
+
     fn of(status: &Status, asked: Asked, context: &Context) -> Self {
         let details = status.get_error_details();
         let info = details.error_info().filter(|info| info.domain == DOMAIN);
@@ -112,14 +118,7 @@ impl Rejected {
                 .filter(|fact| !fact.is_empty())
         };
 
-        // tonic's client reports a deadline that passed on its side in this way.
-        let expired_here =
-            status.code() == Code::Cancelled && info.is_none() && context.timeout.is_some();
-        let code = if expired_here {
-            Code::DeadlineExceeded
-        } else {
-            status.code()
-        };
+        let code = status.code();
         let command_id = fact("command_id").cloned().or(asked.command_id);
         let stated = fact("fate")
             .and_then(|name| Fate::from_str_name(&format!("FATE_{}", stem(name, "FATE_"))));
@@ -135,7 +134,10 @@ impl Rejected {
         Self {
             code,
             reason: info.map(|info| info.reason.clone()),
-            message: message(status, code, context),
+            message: match status.message() {
+                "" => code.description().to_owned(),
+                message => message.to_owned(),
+            },
             device: fact("device").cloned(),
             command_id,
             fate,
@@ -156,6 +158,30 @@ impl Rejected {
     /// The gateway's reason, or the runner's code.
     pub(crate) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
+    }
+
+    /// Whether the same may be answered otherwise a moment later: the gateway or
+    /// the way to it was at fault, and not the question.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self.code {
+            Code::Ok
+            | Code::Cancelled
+            | Code::Unknown
+            | Code::ResourceExhausted
+            | Code::Aborted
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss => true,
+            Code::InvalidArgument
+            | Code::DeadlineExceeded
+            | Code::NotFound
+            | Code::AlreadyExists
+            | Code::PermissionDenied
+            | Code::FailedPrecondition
+            | Code::OutOfRange
+            | Code::Unimplemented
+            | Code::Unauthenticated => false,
+        }
     }
 
     /// What the process ends with.
@@ -326,16 +352,6 @@ fn look_up(server: &Server, command_id: &str) -> String {
         format!("--server {server} ")
     };
     format!("fleetgate {server}command show {command_id}")
-}
-
-fn message(status: &Status, code: Code, context: &Context) -> String {
-    match context.timeout {
-        Some(timeout) if code == Code::DeadlineExceeded && status.code() == Code::Cancelled => {
-            format!("no answer within {}", humantime::format_duration(timeout))
-        }
-        Some(_) | None if status.message().is_empty() => code.description().to_owned(),
-        Some(_) | None => status.message().to_owned(),
-    }
 }
 
 /// The code as the gRPC specification spells it.

@@ -15,13 +15,6 @@ fn context() -> Context {
     }
 }
 
-fn impatient() -> Context {
-    Context {
-        timeout: Some(Duration::from_millis(500)),
-        ..context()
-    }
-}
-
 fn facts(facts: &[(&str, &str)]) -> HashMap<String, String> {
     facts
         .iter()
@@ -121,8 +114,8 @@ fn the_look_up_names_the_gateway_unless_it_is_the_usual_one() {
 
 #[test]
 fn a_deadline_that_passed_here_leaves_a_mutation_open_and_a_read_repeatable() {
-    let status = Status::cancelled("Timeout expired");
-    let mutation = Rejected::of(&status, Asked::mutation("c-5"), &impatient());
+    let status = Status::deadline_exceeded("no answer came in time");
+    let mutation = Rejected::of(&status, Asked::mutation("c-5"), &context());
     assert!(
         mutation.text().contains("DEADLINE_EXCEEDED"),
         "{}",
@@ -135,7 +128,7 @@ fn a_deadline_that_passed_here_leaves_a_mutation_open_and_a_read_repeatable() {
     );
     assert_eq!(mutation.exit(), Exit::FateUnknown);
 
-    let read = Rejected::of(&status, Asked::read("c-6"), &impatient());
+    let read = Rejected::of(&status, Asked::read("c-6"), &context());
     assert!(read.text().contains("command show c-6"), "{}", read.text());
     assert_eq!(read.exit(), Exit::Unavailable);
 }

@@ -82,8 +82,8 @@ impl Screenshot {
 pub(crate) async fn capture(client: &Client, device: &str) -> anyhow::Result<Picture> {
     let command_id = mint();
     let receiving = receive(client, device, &command_id);
-    // The channel's own timer covers the first answer only, not the stream.
-    match client.context().timeout {
+    // The connection's patience is for the first answer only, not the stream.
+    match client.context().patience() {
         Some(limit) => match timeout(limit, receiving).await {
             Ok(received) => received,
             Err(_) => Err(client.expired(Asked::read(&command_id)).into()),
