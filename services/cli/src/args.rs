@@ -8,14 +8,20 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::client::{Context, Server};
 use crate::demo::Demo;
+use crate::doctor::Doctor;
 use crate::exit;
 use crate::lab::Lab;
 use crate::output::Format;
 use crate::serve::Serve;
 use crate::verbs::command::Command;
+use crate::verbs::cordon::{Cordon, Uncordon};
+use crate::verbs::describe::Describe;
+use crate::verbs::device::Device;
 use crate::verbs::devices::Devices;
+use crate::verbs::drain::Drain;
 use crate::verbs::history::History;
 use crate::verbs::ledger::Ledger;
+use crate::verbs::recycle::Recycle;
 use crate::verbs::screenshot::Screenshot;
 use crate::verbs::tap::Tap;
 use crate::verbs::tree::Tree;
@@ -83,8 +89,22 @@ pub(crate) enum Verb {
     Demo(Demo),
     /// Run a simulated usbmuxd with phones on it
     Lab(Lab),
-    /// List the phones
+    /// Say what is wrong, and what to do about it
+    Doctor(Doctor),
+    /// List the phones, or watch them
     Devices(Devices),
+    /// Show all that is known of one phone
+    Describe(Describe),
+    /// Name and label a phone
+    Device(Device),
+    /// Take a phone out of service
+    Cordon(Cordon),
+    /// Put a phone into service again
+    Uncordon(Uncordon),
+    /// End a phone's runner and launch it again
+    Recycle(Recycle),
+    /// End a gateway in peace
+    Drain(Drain),
     /// Tap a point of an app
     Tap(Tap),
     /// Type text into the focused input of an app
@@ -105,11 +125,18 @@ impl Cli {
     /// What the shared options say.
     pub(crate) fn context(&self) -> Context {
         let short = match &self.verb {
-            Verb::Devices(Devices { output })
+            Verb::Doctor(Doctor { output, .. })
+            | Verb::Devices(Devices { output, .. })
+            | Verb::Describe(Describe { output, .. })
+            | Verb::Cordon(Cordon { output, .. })
+            | Verb::Uncordon(Uncordon { output, .. })
+            | Verb::Recycle(Recycle { output, .. })
+            | Verb::Drain(Drain { output, .. })
             | Verb::Tap(Tap { output, .. })
             | Verb::Type(TypeText { output, .. })
             | Verb::Tree(Tree { output, .. })
             | Verb::History(History { output, .. }) => output.short,
+            Verb::Device(device) => device.output().short,
             Verb::Command(command) => command.output().short,
             Verb::Ledger(ledger) => ledger.output().short,
             Verb::Serve(_) | Verb::Demo(_) | Verb::Lab(_) | Verb::Screenshot(_) => None,
@@ -129,7 +156,14 @@ impl Verb {
             Self::Serve(serve) => serve.run().await,
             Self::Demo(demo) => demo.run().await,
             Self::Lab(lab) => lab.run().await,
+            Self::Doctor(doctor) => doctor.run(context).await,
             Self::Devices(devices) => devices.run(context).await,
+            Self::Describe(describe) => describe.run(context).await,
+            Self::Device(device) => device.run(context).await,
+            Self::Cordon(cordon) => cordon.run(context).await,
+            Self::Uncordon(uncordon) => uncordon.run(context).await,
+            Self::Recycle(recycle) => recycle.run(context).await,
+            Self::Drain(drain) => drain.run(context).await,
             Self::Tap(tap) => tap.run(context).await,
             Self::Type(type_text) => type_text.run(context).await,
             Self::Tree(tree) => tree.run(context).await,

@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Failed,
     /// It may or may not have happened.
     FateUnknown,
+    /// Something is wrong with the fleet.
+    Unwell,
 }
 
 /// The codes as `--help` tells them.
@@ -37,6 +39,7 @@ Exit codes:
   4  unavailable: nothing happened on the device, asking again is safe
   5  failed on the device
   6  fate unknown: look the command up before asking again
+  7  doctor found an error
 
 Errors go to stderr; with --output json they too are one JSON document.";
 
@@ -51,6 +54,7 @@ impl Exit {
             Self::Unavailable => 4,
             Self::Failed => 5,
             Self::FateUnknown => 6,
+            Self::Unwell => 7,
         }
     }
 
@@ -60,6 +64,10 @@ impl Exit {
             rejected.exit()
         } else if error.is::<Misuse>() {
             Self::Usage
+        } else if error.is::<Failed>() {
+            Self::Failed
+        } else if error.is::<Unwell>() {
+            Self::Unwell
         } else {
             Self::Other
         }
@@ -84,3 +92,30 @@ impl fmt::Display for Misuse {
 }
 
 impl Error for Misuse {}
+
+/// Something that was begun and failed on the device later.
+#[derive(Debug)]
+pub(crate) struct Failed(pub(crate) String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Failed {}
+
+/// Errors among what `doctor` found; how many.
+#[derive(Debug)]
+pub(crate) struct Unwell(pub(crate) usize);
+
+impl fmt::Display for Unwell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            1 => f.write_str("one thing is wrong"),
+            errors => write!(f, "{errors} things are wrong"),
+        }
+    }
+}
+
+impl Error for Unwell {}

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// For people or for programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -68,18 +69,47 @@ pub(crate) fn columns<const N: usize>(
     headers: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(headers);
+    let mut table = bare_table();
+    table.set_header(headers);
     for row in rows {
         table.add_row(row.map(|cell| clean(&cell)));
     }
+    laid_out(table)
+}
+
+fn bare_table() -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+fn laid_out(mut table: Table) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
     lines(table.lines().map(|line| line.trim_end().to_owned()))
+}
+
+/// [`columns`] without those in which every cell is empty; other empty cells
+/// get a dash.
+pub(crate) fn sparse_columns<const N: usize>(
+    headers: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let rows: Vec<_> = rows.into_iter().collect();
+    let filled = |column: usize| rows.iter().any(|row| !row[column].is_empty());
+    let kept: Vec<_> = (0..N).filter(|column| filled(*column)).collect();
+    let mut table = bare_table();
+    table.set_header(kept.iter().map(|column| headers[*column]));
+    for row in &rows {
+        table.add_row(kept.iter().map(|column| match row[*column].as_str() {
+            "" => "-".to_owned(),
+            cell => clean(cell),
+        }));
+    }
+    laid_out(table)
 }
 
 /// Names and values, one a line, the values aligned; what has no value is left
@@ -121,6 +151,25 @@ pub(crate) fn clean(text: &str) -> String {
         .collect()
 }
 
+/// The text, cut to so many columns of a terminal; what was cut off ends in a
+/// mark.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut width = 0;
+    let mut kept = String::new();
+    for char in text.chars() {
+        width += char.width().unwrap_or(0);
+        if width >= columns {
+            break;
+        }
+        kept.push(char);
+    }
+    kept.push('\u{2026}');
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +184,26 @@ mod tests {
             columns(["ONE", "TWO"], rows),
             "ONE     TWO\na       long\nlonger  b\n"
         );
+    }
+
+    #[test]
+    fn a_column_without_a_value_is_left_out_and_a_cell_without_one_is_a_dash() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned);
+        assert_eq!(
+            sparse_columns(
+                ["ONE", "TWO", "THREE"],
+                [row(["a", "", "b"]), row(["c", "", ""])]
+            ),
+            "ONE  THREE\na    b\nc    -\n"
+        );
+    }
+
+    #[test]
+    fn text_is_cut_to_the_columns_that_it_takes_on_a_terminal() {
+        assert_eq!(cut("anna", 4), "anna");
+        assert_eq!(cut("annabel", 4), "ann\u{2026}");
+        assert_eq!(cut("\u{96fb}\u{8a71}\u{6a5f}", 4), "\u{96fb}\u{2026}");
+        assert_eq!(cut("anna", 0), "\u{2026}");
     }
 
     #[test]

@@ -3,7 +3,11 @@
 //! One type per message, which is both the JSON document and the source of the
 //! text; its keys are stable.
 
+pub(crate) mod described;
+pub(crate) mod device;
 pub(crate) mod event;
+pub(crate) mod fleet;
 pub(crate) mod receipt;
 pub(crate) mod record;
+pub(crate) mod transition;
 pub(crate) mod tree;

@@ -24,6 +24,17 @@ fn parse_at(text: &str, now: SystemTime) -> Result<SystemTime, String> {
         .ok_or_else(|| "longer ago than a clock can tell".to_owned())
 }
 
+/// Reads a moment that is still to come: RFC 3339 in UTC.
+pub(crate) fn parse_coming(text: &str) -> Result<SystemTime, String> {
+    let moment = humantime::parse_rfc3339_weak(text)
+        .map_err(|_| "not a time in UTC such as 2026-11-30T12:00:00Z".to_owned())?;
+    if moment > SystemTime::now() {
+        Ok(moment)
+    } else {
+        Err("has passed already".to_owned())
+    }
+}
+
 /// Reads a duration that is not zero.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
@@ -41,6 +52,23 @@ pub(crate) fn stamp(timestamp: Timestamp) -> Option<String> {
     (0..253_402_300_800)
         .contains(&timestamp.seconds)
         .then(|| humantime::format_rfc3339_millis(moment).to_string())
+}
+
+/// How long ago a moment was, in its largest unit; what is still to come is now.
+pub(crate) fn age(timestamp: Timestamp, now: SystemTime) -> Option<String> {
+    let moment = SystemTime::try_from(timestamp).ok()?;
+    let seconds = now.duration_since(moment).unwrap_or_default().as_secs();
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let unit = units.into_iter().find(|(unit, _)| seconds >= *unit);
+    let (unit, letter) = unit.unwrap_or((1, "s"));
+    Some(format!("{}{letter}", seconds / unit))
+}
+
+/// A duration in words, to the second.
+pub(crate) fn whole(duration: prost_types::Duration) -> Option<String> {
+    let duration = Duration::try_from(duration).ok()?;
+    let seconds = Duration::from_secs(duration.as_secs());
+    Some(humantime::format_duration(seconds).to_string())
 }
 
 /// A duration in milliseconds, to the microsecond.
@@ -94,6 +122,32 @@ mod tests {
                 "{text}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn a_moment_to_come_is_absolute_and_has_not_passed() {
+        assert!(parse_coming("2999-01-01T00:00:00Z").is_ok());
+        for text in ["2001-01-01T00:00:00Z", "2h", ""] {
+            assert!(parse_coming(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_age_is_told_in_one_unit() {
+        let then = Timestamp::from(noon());
+        for (seconds, told) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (3_599, "59m"),
+            (7_300, "2h"),
+            (200_000, "2d"),
+        ] {
+            let now = noon() + Duration::from_secs(seconds);
+            assert_eq!(age(then, now).as_deref(), Some(told));
+        }
+        let before = noon() - Duration::from_secs(5);
+        assert_eq!(age(then, before).as_deref(), Some("0s"), "clocks differ");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! number.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use fleetgate_proto::v1::{CommandKind, DeviceState, Effect, Fate, SnapshotState};
+use fleetgate_proto::v1::{CommandKind, DeviceState, Effect, Fate, LaunchKind, SnapshotState};
 
 /// Stands for the absence of a fate or an effect: there is none yet.
 const PENDING: &str = "pending";
@@ -41,6 +41,14 @@ pub(crate) fn device_state(number: i32) -> String {
     DeviceState::try_from(number).map_or_else(
         |_| number.to_string(),
         |state| word(state.as_str_name(), "DEVICE_STATE_"),
+    )
+}
+
+/// How a runner comes up in a word.
+pub(crate) fn launch_kind(number: i32) -> String {
+    LaunchKind::try_from(number).map_or_else(
+        |_| number.to_string(),
+        |kind| word(kind.as_str_name(), "LAUNCH_KIND_"),
     )
 }
 
@@ -106,6 +114,7 @@ mod tests {
         assert_eq!(effect(Effect::None.into()), "none");
         assert_eq!(kind(CommandKind::LongPress.into()), "long_press");
         assert_eq!(device_state(DeviceState::Attached.into()), "attached");
+        assert_eq!(launch_kind(LaunchKind::Command.into()), "command");
         assert_eq!(snapshot_state(SnapshotState::Degraded.into()), "degraded");
     }
 

@@ -85,7 +85,7 @@ impl<'a> Tour<'a> {
             .iter()
             .filter(|device| device.state() == DeviceState::Attached)
             .count();
-        self.story.show(&devices::lines(devices.clone()), EXCERPT)?;
+        self.story.show(&devices::lines(&devices), EXCERPT)?;
         let expected = self.stand.phones();
         ensure!(
             devices.len() == expected && attached == expected,

@@ -1,4 +1,7 @@
-//! `devices`: the phones of a gateway, all of its pages.
+//! `devices`: the phones of a gateway, all of its pages; or all that happens to
+//! them ([`watch`]).
+
+use std::time::SystemTime;
 
 use clap::Args;
 use fleetgate_proto::v1::{Device, ListDevicesRequest};
@@ -6,17 +9,42 @@ use serde::Serialize;
 
 use crate::args::ShortOutput;
 use crate::client::{Asked, Client, Context};
-use crate::output::{columns, print};
+use crate::labels::{Label, Selector};
+use crate::output::print;
 use crate::rejected::Rejected;
-use crate::{when, words};
+use crate::view::device::{DeviceView, table};
+
+mod board;
+mod chosen;
+mod watch;
+
+use watch::Watch;
 
 /// As many as a gateway gives at once.
 const PAGE_SIZE: i32 = 1000;
 
 /// List the phones.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  fleetgate devices -o json")]
+#[command(after_help = "\
+With --watch, a terminal shows a table that is kept up to date; anything else
+gets a line per event, or with -o json an object. A connection that is lost is
+made again, and nothing is missed that the gateway still knows.
+
+Examples:
+  fleetgate devices -o json
+  fleetgate devices --label pool=ci --label rack=a
+  fleetgate devices --watch --events
+  fleetgate devices --watch -o json | jq -c 'select(.event == \"alarm\")'")]
 pub(crate) struct Devices {
+    /// Only phones with this label; may be repeated, and all must match
+    #[arg(long, value_name = "KEY=VALUE")]
+    label: Vec<Label>,
+    /// Show how they are, and every change as it happens, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+    /// Watch alarms and the fates of commands too
+    #[arg(long, requires = "watch")]
+    events: bool,
     #[command(flatten)]
     pub(crate) output: ShortOutput,
 }
@@ -27,29 +55,37 @@ struct DevicesView {
     devices: Vec<DeviceView>,
 }
 
-/// One phone.
-#[derive(Debug, Serialize)]
-struct DeviceView {
-    udid: String,
-    alias: Option<String>,
-    state: String,
-    runner_port: Option<u32>,
-    queued_commands: u32,
-    command_in_flight: Option<String>,
-    mux_address: Option<String>,
-    state_time: Option<String>,
+impl Devices {
+    /// Lists or watches them.
+    pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
+        let selector = Selector::new(self.label);
+        if self.watch {
+            let watch = Watch {
+                selector,
+                events: self.events,
+            };
+            return watch.run(context).await;
+        }
+        let client = Client::connect(context).await?;
+        let mut devices = list(&client).await?;
+        devices.retain(|device| selector.matches(device));
+        show(context, devices)
+    }
 }
 
-impl Devices {
-    /// Lists them.
-    pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
-        let client = Client::connect(context).await?;
-        let devices = list(&client).await?;
-        let view = DevicesView {
-            devices: devices.into_iter().map(DeviceView::from).collect(),
-        };
-        print(context.format, &view, DevicesView::text)
-    }
+/// Prints phones.
+fn show(context: &Context, devices: Vec<Device>) -> anyhow::Result<()> {
+    let text = lines(&devices);
+    let view = DevicesView {
+        devices: devices.into_iter().map(DeviceView::from).collect(),
+    };
+    print(context.format, &view, |_| text)
+}
+
+/// Prints the phone that a call answered with.
+pub(crate) fn show_one(context: &Context, device: Device) -> anyhow::Result<()> {
+    let text = lines(std::slice::from_ref(&device));
+    print(context.format, &DeviceView::from(device), |_| text)
 }
 
 /// Every phone, in the order of the UDIDs.
@@ -74,120 +110,6 @@ pub(crate) async fn list(client: &Client) -> Result<Vec<Device>, Rejected> {
 }
 
 /// Phones, one a line.
-pub(crate) fn lines(devices: Vec<Device>) -> String {
-    DevicesView {
-        devices: devices.into_iter().map(DeviceView::from).collect(),
-    }
-    .text()
-}
-
-impl From<Device> for DeviceView {
-    fn from(device: Device) -> Self {
-        Self {
-            udid: device.udid,
-            alias: device.alias,
-            state: words::device_state(device.state),
-            runner_port: device.runner_port,
-            queued_commands: device.queued_commands,
-            command_in_flight: device.command_in_flight,
-            mux_address: device.mux_address,
-            state_time: device.state_time.and_then(when::stamp),
-        }
-    }
-}
-
-impl DevicesView {
-    fn text(&self) -> String {
-        if self.devices.is_empty() {
-            return "no devices\n".to_owned();
-        }
-        let dash = || "-".to_owned();
-        let rows = self.devices.iter().map(|device| {
-            [
-                device.udid.clone(),
-                device.alias.clone().unwrap_or_else(dash),
-                device.state.clone(),
-                device
-                    .runner_port
-                    .map_or_else(dash, |port| port.to_string()),
-                device.queued_commands.to_string(),
-                device.command_in_flight.clone().unwrap_or_else(dash),
-                device.mux_address.clone().unwrap_or_else(dash),
-            ]
-        });
-        columns(
-            [
-                "UDID",
-                "ALIAS",
-                "STATE",
-                "RUNNER PORT",
-                "QUEUED",
-                "IN FLIGHT",
-                "USBMUXD",
-            ],
-            rows,
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use fleetgate_proto::v1::DeviceState;
-
-    use super::*;
-
-    fn device() -> Device {
-        Device {
-            udid: "00008110-000978540290401E".to_owned(),
-            alias: Some("anna".to_owned()),
-            state: DeviceState::Attached.into(),
-            runner_port: Some(8100),
-            queued_commands: 2,
-            ..Device::default()
-        }
-    }
-
-    #[test]
-    fn a_phone_is_one_line() {
-        let text = lines(vec![device()]);
-        let mut lines = text
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>());
-        assert_eq!(lines.next().unwrap()[..3], ["UDID", "ALIAS", "STATE"]);
-        assert_eq!(
-            lines.next().unwrap(),
-            [
-                "00008110-000978540290401E",
-                "anna",
-                "attached",
-                "8100",
-                "2",
-                "-",
-                "-"
-            ]
-        );
-        assert_eq!(lines.next(), None);
-    }
-
-    #[test]
-    fn an_empty_rack_says_so() {
-        assert_eq!(lines(Vec::new()), "no devices\n");
-    }
-
-    #[test]
-    fn json_keys_are_stable() {
-        assert_eq!(
-            serde_json::to_value(DeviceView::from(device())).unwrap(),
-            serde_json::json!({
-                "udid": "00008110-000978540290401E",
-                "alias": "anna",
-                "state": "attached",
-                "runner_port": 8100,
-                "queued_commands": 2,
-                "command_in_flight": null,
-                "mux_address": null,
-                "state_time": null,
-            })
-        );
-    }
+pub(crate) fn lines(devices: &[Device]) -> String {
+    table(&devices.iter().collect::<Vec<_>>(), SystemTime::now())
 }

@@ -1,0 +1,100 @@
+//! `doctor`: what is wrong with a fleet, and what to do about it.
+//!
+//! It asks the gateway; if there is none, it looks at what a gateway would need
+//! on this host. What follows from the answers is decided in [`findings`],
+//! without I/O.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::args::ShortOutput;
+use crate::client::{Asked, Client, Context};
+use crate::exit::Unwell;
+use crate::output::print;
+use crate::rejected::Rejected;
+use crate::verbs::devices;
+
+mod evidence;
+mod findings;
+mod probes;
+mod view;
+
+use evidence::{Answers, Evidence, NoGateway};
+use findings::findings;
+use view::DoctorView;
+
+/// Say what is wrong, and what to do about it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It asks the gateway about itself and its phones. If there is none, it looks on
+this host whether the configuration can be read, every usbmuxd of it answers,
+and the ledger can be written. It changes nothing.
+
+Ends with 0 if there is no error (warnings and notes are none), and with 7 if
+there is one.
+
+Examples:
+  fleetgate doctor
+  fleetgate doctor -o json | jq '.findings[] | select(.severity == \"error\")'")]
+pub(crate) struct Doctor {
+    /// The configuration to look at if there is no gateway
+    #[arg(long, env = "FLEETGATE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: ShortOutput,
+}
+
+impl Doctor {
+    /// Examines.
+    pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
+        let evidence = self.gather(context).await;
+        let view = DoctorView::new(&evidence, findings(&evidence));
+        print(context.format, &view, DoctorView::text)?;
+        match view.errors() {
+            0 => Ok(()),
+            errors => Err(Unwell(errors).into()),
+        }
+    }
+
+    async fn gather(&self, context: &Context) -> Evidence {
+        let server = context.server.to_string();
+        let gateway = match Client::connect(context).await {
+            Ok(client) => ask(&client)
+                .await
+                .map_err(|rejected| NoGateway::Odd(rejected.to_string())),
+            Err(rejected) => Err(NoGateway::Unreachable(rejected.to_string())),
+        };
+        match gateway {
+            Ok(answers) => {
+                let here = context.server.is_loopback();
+                let ledger = answers.gateway.ledger.as_ref().filter(|_| here);
+                let space = ledger.and_then(|ledger| probes::space(ledger.path.as_ref()));
+                Evidence {
+                    server,
+                    gateway: Ok(answers),
+                    space,
+                    local: None,
+                }
+            }
+            Err(none) => Evidence {
+                server,
+                gateway: Err(none),
+                space: None,
+                local: Some(probes::look(self.config.as_deref()).await),
+            },
+        }
+    }
+}
+
+async fn ask(client: &Client) -> Result<Answers, Rejected> {
+    let request = client.request(fleetgate_proto::v1::GetGatewayRequest {});
+    let gateway = client.fleet().get_gateway(request).await;
+    let gateway = gateway
+        .map_err(|status| client.rejected(&status, Asked::nothing()))?
+        .into_inner();
+    Ok(Answers {
+        gateway,
+        devices: devices::list(client).await?,
+    })
+}
