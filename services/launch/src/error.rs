@@ -1,7 +1,7 @@
 //! What can go wrong with a launch. Each message names what it is about.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fleetgate_runner::Udid;
 
@@ -100,4 +100,16 @@ pub enum LaunchError {
     /// in a way that is a bug.
     #[error("the launch was interrupted: {0}")]
     Interrupted(#[from] tokio::task::JoinError),
+}
+
+impl LaunchError {
+    /// What becomes of an error with a file of ours.
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::File {
+            what,
+            path: path.clone(),
+            source,
+        }
+    }
 }

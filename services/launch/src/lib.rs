@@ -9,12 +9,26 @@
 //! started here, and no moment at which the gateway can die leaves a process
 //! that the next one does not find.
 
+mod ending;
 mod error;
+mod follow;
 mod launcher;
+mod leader;
+mod lines;
+mod place;
+mod program;
+mod proof;
+mod record;
 mod running;
 mod spec;
+mod sweep;
+mod table;
+mod tail;
+mod text;
 
 pub use error::LaunchError;
-pub use launcher::{Launcher, Swept, SweptAll};
+pub use launcher::Launcher;
+pub use lines::LogLines;
 pub use running::{RunnerEvent, Running, Stopped};
 pub use spec::{InvalidSpec, LaunchSpec};
+pub use sweep::{Swept, SweptAll};

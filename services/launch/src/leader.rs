@@ -1,0 +1,204 @@
+//! The process that leads a group, from its start to the moment when the kernel
+//! may give its number away.
+//!
+//! ```text
+//! spawned: a shell that waits at the gate ── gate opened ──► runs its program
+//!            │                                                 │
+//!            └─ gateway died: the gate falls shut, it ends     ▼
+//!                                          ended ── wait() ──► reaped
+//! ```
+//!
+//! Between the start of a process and the moment when it is on record, its
+//! gateway can die. So it is started as a shell that waits for a word before it
+//! becomes the program: it gets none when the gateway is gone. It is the same
+//! process before and after, with the same number and the same start.
+//!
+//! Invariant: an ended leader is not reaped until its group is dealt with; as
+//! long as it is not, its number and its group's cannot be another's, and a
+//! signal to the group needs no other proof.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, PipeWriter, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
+use tokio::process::{Child, Command};
+use uuid::Uuid;
+
+use crate::ending;
+use crate::spec::LAUNCH_ID;
+
+const SHELL: &str = "/bin/sh";
+/// Waits for a line; then becomes the program, which has nothing to read.
+const GATE: &str = r#"IFS= read -r fleetgate_gate || exit 125; exec "$@" </dev/null"#;
+
+/// Variables of the gateway's own, which its children do not inherit.
+const OURS: &[u8] = b"FLEETGATE_";
+
+/// What is to be run.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) launch: Uuid,
+    /// Absolute.
+    pub(crate) path: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) env: BTreeMap<String, OsString>,
+    pub(crate) directory: PathBuf,
+}
+
+/// Keeps a process from its program. When it is dropped, the process ends.
+#[derive(Debug)]
+pub(crate) struct Gate(PipeWriter);
+
+impl Gate {
+    /// Lets the process run its program.
+    pub(crate) fn open(mut self) -> io::Result<()> {
+        self.0.write_all(b"\n")
+    }
+}
+
+/// A process that leads its group. Its end is its group's: dropping it kills
+/// all of it.
+#[derive(Debug)]
+pub(crate) struct Leader {
+    child: Child,
+    pid: u32,
+    number: Number,
+}
+
+/// Whose the number of a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Number {
+    /// The leader's, running or ended.
+    Ours,
+    /// Nobody's: the leader was reaped here.
+    Reaped,
+    /// Perhaps somebody's: another part of this program has reaped the leader.
+    Lost,
+}
+
+impl Leader {
+    /// Starts the process before its gate.
+    pub(crate) fn spawn(program: &Program, log: File) -> io::Result<(Self, Gate)> {
+        let (gate, word) = io::pipe()?;
+        let mut command = Command::new(SHELL);
+        command
+            .args(["-c", GATE, "fleetgate-launch"])
+            .arg(&program.path)
+            .args(&program.arguments)
+            .current_dir(&program.directory);
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(OURS) {
+                command.env_remove(name);
+            }
+        }
+        let child = command
+            .envs(&program.env)
+            .env(LAUNCH_ID, program.launch.to_string())
+            .stdin(Stdio::from(gate))
+            .stdout(Stdio::from(log.try_clone()?))
+            .stderr(Stdio::from(log))
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let pid = child.id().ok_or(io::ErrorKind::NotFound)?;
+        let leader = Self {
+            child,
+            pid,
+            number: Number::Ours,
+        };
+        Ok((leader, Gate(word)))
+    }
+
+    /// The number of the process, and of its group.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// How it ended, if it did, without reaping it.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pid = ending::pid(self.pid)?;
+        match waitid(WaitId::Pid(pid), options) {
+            Ok(None) | Err(Errno::INTR) => None,
+            Ok(Some(status)) => Some(words(status.exit_status(), status.terminating_signal())),
+            Err(error) => {
+                self.number = Number::Lost;
+                Some(untold(&error.into()))
+            }
+        }
+    }
+
+    /// Signals the whole group.
+    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
+        match self.number {
+            Number::Ours => ending::signal(self.pid, signal),
+            Number::Reaped | Number::Lost => Ok(()),
+        }
+    }
+
+    /// Waits for its end, and reaps it.
+    pub(crate) async fn wait(&mut self) -> String {
+        match self.child.wait().await {
+            Ok(status) => {
+                self.number = Number::Reaped;
+                words(status.code(), status.signal())
+            }
+            Err(error) => {
+                self.number = Number::Lost;
+                untold(&error)
+            }
+        }
+    }
+
+    /// Whether its number was its own until it was reaped here.
+    pub(crate) fn was_reaped(&self) -> bool {
+        self.number == Number::Reaped
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if let Err(error) = self.signal(Signal::KILL) {
+            tracing::error!(pid = self.pid, %error, "a group that nobody owns any more cannot be killed");
+        }
+    }
+}
+
+fn untold(error: &io::Error) -> String {
+    format!("ended, and how cannot be told: {error}")
+}
+
+fn words(code: Option<i32>, signal: Option<i32>) -> String {
+    match (code, signal) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => match signal_name(signal) {
+            Some(name) => format!("ended by {name}"),
+            None => format!("ended by signal {signal}"),
+        },
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// The names of those that have the same number everywhere.
+fn signal_name(signal: i32) -> Option<&'static str> {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        _ => return None,
+    };
+    Some(name)
+}

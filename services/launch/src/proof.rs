@@ -1,0 +1,176 @@
+//! Whether a group of processes is one that was started here.
+//!
+//! ```text
+//! recorded in another boot or container ──────────────────────────────► gone
+//! leader is there, began when ours did ── says it is of another launch ─► foreign
+//!        │                              └─ otherwise ──────────────────► ours
+//! leader is there, began at another time ─────────────────────────────► foreign
+//! leader is gone ── nobody lives in its group ────────────────────────► gone
+//!                ├─ a member says it is of this launch ───────────────► ours
+//!                ├─ a member was known as ours before ────────────────► ours
+//!                └─ otherwise ────────────────────────────────────────► unproven
+//! ```
+//!
+//! The number of a group is not given to another process while the group has
+//! members, so one member that is ours proves the group; and a process that has
+//! its leader's number, but is not the leader, proves that the group had ended.
+//!
+//! Invariant: no verdict but `Ours` may be followed by a signal.
+
+use std::collections::{HashMap, HashSet};
+
+use uuid::Uuid;
+
+use crate::record::{Record, Started};
+use crate::table::{Claim, Process, Table};
+
+/// A group that may be ours.
+#[derive(Debug, Clone)]
+pub(crate) struct Suspect {
+    /// The launch that it is of.
+    pub(crate) launch: Uuid,
+    /// The number of the group, and of its leader.
+    pub(crate) group: u32,
+    /// Its leader.
+    pub(crate) leader: Started,
+    /// Members that were proved to be ours earlier.
+    pub(crate) known: HashSet<(u32, String)>,
+}
+
+impl Suspect {
+    /// The group that a process on record leads.
+    pub(crate) fn new(launch: Uuid, leader: Started) -> Self {
+        Self {
+            launch,
+            group: leader.pid,
+            leader,
+            known: HashSet::new(),
+        }
+    }
+
+    fn knows(&self, process: &Process) -> bool {
+        self.known.contains(&identity(process))
+    }
+}
+
+/// What a look at the processes says of a suspect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nobody is left.
+    Gone,
+    /// It is ours, and these live.
+    Ours(Vec<u32>),
+    /// Its number is somebody else's.
+    Foreign,
+    /// Nothing proves that these are ours.
+    Unproven(Vec<u32>),
+}
+
+/// What can be asked about the host.
+pub(crate) struct Evidence<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) epoch: &'a str,
+    /// Our own group, which is never a suspect.
+    pub(crate) own_group: u32,
+    pub(crate) claims: &'a dyn Fn(&[u32]) -> HashMap<u32, Claim>,
+}
+
+impl Evidence<'_> {
+    /// Says what a suspect is, and remembers its members if it is ours.
+    pub(crate) fn judge(&self, suspect: &mut Suspect) -> Verdict {
+        if suspect.group <= 1 || suspect.group == self.own_group {
+            return Verdict::Foreign;
+        }
+        let verdict = self.verdict(suspect);
+        if matches!(verdict, Verdict::Ours(_)) {
+            let members = self.table.living(suspect.group).map(identity);
+            suspect.known.extend(members);
+        }
+        verdict
+    }
+
+    fn verdict(&self, suspect: &Suspect) -> Verdict {
+        let living: Vec<_> = self.table.living(suspect.group).collect();
+        let pids: Vec<_> = living.iter().map(|process| process.pid).collect();
+        if suspect.leader.epoch != self.epoch {
+            return Verdict::Gone;
+        }
+        if let Some(process) = self.table.get(suspect.group) {
+            return if self.is_leader(process, suspect) {
+                found(pids)
+            } else {
+                Verdict::Foreign
+            };
+        }
+        if living.is_empty() {
+            return Verdict::Gone;
+        }
+        if living.iter().any(|process| suspect.knows(process)) {
+            return Verdict::Ours(pids);
+        }
+        let claims = (self.claims)(&pids);
+        let launch = suspect.launch.to_string();
+        let claimed = |claim: &Claim| matches!(claim, Claim::Launch(said) if *said == launch);
+        if claims.values().any(claimed) {
+            Verdict::Ours(pids)
+        } else {
+            Verdict::Unproven(pids)
+        }
+    }
+
+    /// Whether a process that has the leader's number is the leader. An ended
+    /// leader keeps its number until its parent has asked how it ended.
+    ///
+    /// What it says of its launch counts if it says anything: a program may
+    /// have been started with an environment of its own, by `env -i` or `sudo`.
+    fn is_leader(&self, process: &Process, suspect: &Suspect) -> bool {
+        if process.start != suspect.leader.start || process.group != suspect.group {
+            return false;
+        }
+        suspect.knows(process)
+            || match (self.claims)(&[process.pid]).get(&process.pid) {
+                Some(Claim::Launch(said)) => *said == suspect.launch.to_string(),
+                Some(Claim::Nothing | Claim::Unreadable) | None => true,
+            }
+    }
+
+    /// The groups of launches whose processes are not on record: those led by
+    /// a process that says that it is of one of them.
+    pub(crate) fn suspects(&self, records: &[&Record]) -> Vec<Suspect> {
+        let launches: HashMap<_, _> = records
+            .iter()
+            .map(|record| (record.launch.to_string(), record.launch))
+            .collect();
+        let leaders: Vec<_> = self
+            .table
+            .all_living()
+            .filter(|process| process.pid == process.group)
+            .collect();
+        let pids: Vec<_> = leaders.iter().map(|process| process.pid).collect();
+        let claims = (self.claims)(&pids);
+        let ours = leaders.into_iter().filter_map(|process| {
+            let Some(Claim::Launch(said)) = claims.get(&process.pid) else {
+                return None;
+            };
+            let leader = Started {
+                pid: process.pid,
+                epoch: self.epoch.to_owned(),
+                start: process.start.clone(),
+            };
+            Some(Suspect::new(*launches.get(said)?, leader))
+        });
+        ours.collect()
+    }
+}
+
+pub(crate) fn identity(process: &Process) -> (u32, String) {
+    (process.pid, process.start.clone())
+}
+
+fn found(pids: Vec<u32>) -> Verdict {
+    if pids.is_empty() {
+        Verdict::Gone
+    } else {
+        Verdict::Ours(pids)
+    }
+}
