@@ -15,6 +15,7 @@
 //! Invariant: transitions of one phone are recorded in the order in which they
 //! were told.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,7 +36,8 @@ use crate::feed::Feed;
 /// their usbmuxd, find it again and have their runners looked for.
 const QUEUE: usize = 8192;
 
-/// How many are handed to the ledger at once. It commits together what waits.
+/// How many are handed to the ledger at once, which commits together what
+/// waits.
 const BATCH: usize = 256;
 
 /// Tells what happens. Clones share it.
@@ -81,14 +83,20 @@ impl Chronicle {
     }
 
     /// A phone came into another state, or went through something in the one
-    /// that it is in. `device` is the phone as it is now, and what a snapshot
-    /// shows of it already.
-    pub(crate) fn moved(&self, device: pb::Device, transition: pb::DeviceTransition) {
+    /// that it is in. `device` gives the phone as a snapshot shows it by now; see
+    /// [`Feed::publish`].
+    pub(crate) fn moved(
+        &self,
+        device: impl FnOnce() -> pb::Device,
+        transition: pb::DeviceTransition,
+    ) {
         let recorded = recorded(&transition);
-        self.feed.publish(Event::DeviceChanged(pb::DeviceChanged {
-            device: Some(device),
-            transition: Some(transition),
-        }));
+        self.feed.publish(|| {
+            Event::DeviceChanged(pb::DeviceChanged {
+                device: Some(device()),
+                transition: Some(transition),
+            })
+        });
         let Some(recorded) = recorded else {
             error!("a transition of no phone");
             return;
@@ -99,30 +107,33 @@ impl Chronicle {
     }
 
     /// A phone is not what it was, in the state that it is in.
-    pub(crate) fn changed(&self, device: pb::Device) {
-        self.feed.publish(Event::DeviceChanged(pb::DeviceChanged {
-            device: Some(device),
-            transition: None,
-        }));
+    pub(crate) fn changed(&self, device: impl FnOnce() -> pb::Device) {
+        self.feed.publish(|| {
+            Event::DeviceChanged(pb::DeviceChanged {
+                device: Some(device()),
+                transition: None,
+            })
+        });
     }
 
     /// An alarm was raised or has ended.
     pub(crate) fn alarm(&self, device: &Udid, alarm: pb::Alarm, ended: bool) {
-        self.feed.publish(Event::Alarm(pb::AlarmChanged {
+        let changed = pb::AlarmChanged {
             device: device.to_string(),
             alarm: Some(alarm),
             ended,
-        }));
+        };
+        self.feed.publish(|| Event::Alarm(changed));
     }
 
     /// A host was connected to or lost.
     pub(crate) fn host(&self, host: pb::MuxHost) {
-        self.feed.publish(Event::HostChanged(host));
+        self.feed.publish(|| Event::HostChanged(host));
     }
 
     /// A command has a fate, or another one than was told.
     pub(crate) fn command(&self, fate: pb::CommandFate) {
-        self.feed.publish(Event::Command(fate));
+        self.feed.publish(|| Event::Command(fate));
     }
 }
 
@@ -162,11 +173,7 @@ impl Writer {
         let mut batch = Vec::with_capacity(BATCH);
         while self.next(&mut batch).await {
             let wanted = batch.len();
-            // In their order: each is handed over when it is first polled.
-            let entries = batch.drain(..).map(|entry| self.ledger.transition(entry));
-            let answers = join_all(entries).await;
-            let refused = answers.into_iter().filter_map(Result::err);
-            let refused: Vec<LedgerError> = refused.collect();
+            let refused = self.write(&mut batch).await;
             self.count(refused.first(), refused.len());
             if refused.is_empty() {
                 self.settle().await;
@@ -180,6 +187,24 @@ impl Writer {
         if self.missing > 0 {
             warn!(self.missing, "transitions of phones are not on record");
         }
+    }
+
+    /// Hands over the batch and gives what the ledger answered to what it did
+    /// not take. Phones go together; of one phone, each transition waits for the
+    /// one before it, which nothing else would keep it behind.
+    async fn write(&self, batch: &mut Vec<NewTransition>) -> Vec<LedgerError> {
+        let mut phones = HashMap::<Udid, Vec<NewTransition>>::new();
+        for entry in batch.drain(..) {
+            phones.entry(entry.device.clone()).or_default().push(entry);
+        }
+        let phones = phones.into_values().map(|entries| async {
+            let mut refused = Vec::new();
+            for entry in entries {
+                refused.extend(self.ledger.transition(entry).await.err());
+            }
+            refused
+        });
+        join_all(phones).await.concat()
     }
 
     /// Fills the batch with what waits; false if nothing ever comes any more.

@@ -24,7 +24,8 @@ use tokio::sync::watch;
 mod cursor;
 mod ring;
 
-pub(crate) use cursor::{Cursor, Instance, MalformedCursor};
+pub(crate) use cursor::Cursor;
+use cursor::Instance;
 
 use crate::convert::timestamp;
 use ring::{Limits, Lost, Ring};
@@ -80,13 +81,17 @@ impl Feed {
     /// Tells everybody. What an event says must show in whatever a snapshot is
     /// made of before this is called: a watcher takes its snapshot after it has
     /// noted the newest event.
-    pub(crate) fn publish(&self, event: Event) {
+    ///
+    /// The event is made when its turn has come, so that of two that tell of
+    /// one thing the later one tells the newer. Making it must neither wait nor
+    /// tell anything itself.
+    pub(crate) fn publish(&self, event: impl FnOnce() -> Event) {
         let mut ring = self.ring();
         let head = ring.push(|seq| {
             let event = pb::FleetEvent {
                 seq,
                 time: Some(timestamp(SystemTime::now())),
-                event: Some(event),
+                event: Some(event()),
             };
             let bytes = event.encoded_len();
             (Arc::new(event), bytes)
@@ -165,8 +170,8 @@ mod tests {
     fn readers_share_the_events_and_go_their_own_ways() {
         let feed = Feed::default();
         let start = feed.now();
-        feed.publish(host("one"));
-        feed.publish(host("two"));
+        feed.publish(|| host("one"));
+        feed.publish(|| host("two"));
         let (Followed::Events(first), Followed::Events(second)) =
             (feed.after(start, 9), feed.after(start, 9))
         else {
@@ -181,7 +186,7 @@ mod tests {
     #[test]
     fn a_cursor_of_another_gateway_or_of_no_event_is_a_gap_of_unknown_size() {
         let (feed, earlier) = (Feed::default(), Feed::default());
-        feed.publish(host("one"));
+        feed.publish(|| host("one"));
         let gap = Followed::Gap {
             missed: None,
             resume: feed.at(1),
@@ -198,7 +203,7 @@ mod tests {
         });
         let start = feed.now();
         for name in ["one", "two", "three"] {
-            feed.publish(host(name));
+            feed.publish(|| host(name));
         }
         let gap = Followed::Gap {
             missed: Some(3),
@@ -215,7 +220,7 @@ mod tests {
             head.changed().await.unwrap();
             *head.borrow_and_update()
         };
-        let (told, ()) = tokio::join!(waiting, async { feed.publish(host("one")) });
+        let (told, ()) = tokio::join!(waiting, async { feed.publish(|| host("one")) });
         assert_eq!(told, 1);
     }
 }

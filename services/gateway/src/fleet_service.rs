@@ -249,11 +249,19 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::RecycleRunnerRequest>,
     ) -> Result<Response<pb::RecycleRunnerResponse>, Status> {
+        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let pb::RecycleRunnerRequest {
+            device,
+            reason: why,
+            force,
+        } = request.into_inner();
         let mut violations = Violations::default();
-        let name = device_name(&request.get_ref().device, &mut violations);
-        let why = reason(&request.get_ref().reason, &mut violations);
-        checked(violations.finish(name.zip(why)))?;
-        Err(status::not_yet())
+        let name = device_name(&device, &mut violations);
+        let why = reason(&why, &mut violations);
+        let (name, why) = checked(violations.finish(name.zip(why)))?;
+        let done = self.acts.recycle(&name, force, why, who);
+        let device = Some(deadline.bound(done).await?);
+        Ok(Response::new(pb::RecycleRunnerResponse { device }))
     }
 
     async fn drain_gateway(

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 /// One life of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Instance(Uuid);
+pub(super) struct Instance(Uuid);
 
 impl Instance {
     /// A new one, unlike any other.

@@ -130,8 +130,8 @@ mod tests {
     fn large_events_take_the_place_of_many_and_the_newest_is_always_kept() {
         let mut ring = ring(100, 100);
         ring.push(|seq| (seq, 950));
-        assert_eq!(ring.after(51, 99).map(|events| events.len()), Ok(50));
-        assert_eq!(ring.after(50, 99), Err(Lost::Forgotten { missed: 51 }));
+        assert_eq!(ring.after(50, 99).map(|events| events.len()), Ok(51));
+        assert_eq!(ring.after(49, 99), Err(Lost::Forgotten { missed: 52 }));
         ring.push(|seq| (seq, 5000));
         assert_eq!(ring.after(101, 99), Ok(vec![102]));
         assert_eq!(ring.after(100, 99), Err(Lost::Forgotten { missed: 2 }));

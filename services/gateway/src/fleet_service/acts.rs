@@ -74,6 +74,41 @@ impl Acts {
         self.device(&device).await
     }
 
+    /// Has a runner ended and launched again. What happens to it from then on
+    /// is told by its phone's states.
+    pub(super) async fn recycle(
+        &self,
+        name: &str,
+        force: bool,
+        reason: String,
+        who: String,
+    ) -> Result<pb::Device, Status> {
+        let device = self.resolve(name).await?;
+        let (core, phone) = (self.core.clone(), device.clone());
+        self.own(async move {
+            let refused = |why| status::not_recycled(&phone, why);
+            core.fleet().may_recycle(&phone).map_err(refused)?;
+            let mut detail = detail(reason.clone());
+            detail.insert("force".to_owned(), force.into());
+            let operation = NewOperation {
+                who: who.clone(),
+                what: "recycle-runner".to_owned(),
+                target: Some(phone.to_string()),
+                detail,
+            };
+            let recorded = core.ledger().operation(operation).await;
+            recorded.map_err(|error| status::unrecorded(&error))?;
+            info!(device.id = %phone, who, force, "an operator wants another runner");
+            // It may have been unplugged meanwhile: then the record tells of an
+            // attempt.
+            core.fleet()
+                .recycle(&phone, force, &reason)
+                .map_err(refused)
+        })
+        .await?;
+        self.device(&device).await
+    }
+
     /// Ends the gateway. A gateway that is on its way out already stays there,
     /// and nothing is recorded.
     pub(super) async fn drain(&self, reason: String, who: String) -> Result<(), Status> {
