@@ -4,8 +4,10 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -65,11 +67,44 @@ impl fmt::Debug for Dialer {
 async fn open(address: Address) -> io::Result<BoxStream> {
     match address {
         Address::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
-        Address::Tcp(address) => {
-            let stream = TcpStream::connect(address).await?;
-            // A request is one small write after another: do not hold them back.
-            stream.set_nodelay(true)?;
-            Ok(Box::new(stream))
-        }
+        Address::Tcp(address) => Ok(Box::new(connect(&address).await?)),
+    }
+}
+
+/// How long a TCP connection may be idle before its other end is asked whether
+/// it is still there.
+const IDLE: Duration = Duration::from_secs(10);
+/// How long it may take to answer before it is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// How many times it is asked before it is given up.
+const ASK: u32 = 3;
+
+/// Connects to a usbmuxd on another host. One that dies there without a word,
+/// or behind a cable that was pulled, is noticed within half a minute although
+/// a listening connection has nothing to send.
+async fn connect(address: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    // A request is one small write after another: do not hold them back.
+    stream.set_nodelay(true)?;
+    let asking = TcpKeepalive::new().with_time(IDLE);
+    let asking = asking.with_interval(ASK_AGAIN).with_retries(ASK);
+    SockRef::from(&stream).set_tcp_keepalive(&asking)?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_usbmuxd_that_is_reached_over_tcp_is_asked_whether_it_is_still_there() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let stream = connect(&address).await.unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap() && stream.nodelay().unwrap());
+        let given_up = socket.tcp_keepalive_time().unwrap()
+            + socket.tcp_keepalive_interval().unwrap() * socket.tcp_keepalive_retries().unwrap();
+        assert!(given_up <= Duration::from_secs(30), "{given_up:?}");
     }
 }
