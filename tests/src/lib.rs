@@ -162,8 +162,9 @@ impl Rig {
             .list_devices(request)
             .await
             .expect("ListDevices");
-        let attached =
-            |device: &&fleetgate_proto::v1::Device| device.state() != DeviceState::Detached;
+        let attached = |device: &&fleetgate_proto::v1::Device| {
+            device.state() != DeviceState::Detached && !device.stale
+        };
         listed.get_ref().devices.iter().filter(attached).count()
     }
 
@@ -292,6 +293,7 @@ pub fn test_config(dir: &Path) -> Config {
         "server.listen = '127.0.0.1:0'\n\
          ledger.path = '{}'\n\
          health.probe_interval = '0s'\n\
+         health.facts = false\n\
          runner.port = {}\n",
         dir.join("ledger.db").display(),
         fleetgate_simulator::scenario::DEFAULT_PORT,

@@ -256,7 +256,7 @@ impl Scene {
                 let devices = &listed.get_ref().devices;
                 let attached = devices
                     .iter()
-                    .filter(|device| device.state() != DeviceState::Detached);
+                    .filter(|device| device.state() != DeviceState::Detached && !device.stale);
                 if attached.count() >= wanted {
                     return;
                 }

@@ -10,7 +10,7 @@ use fleetgate_simulator::{Fault, Ids, Injection, PhoneSpec, Scenario, Transport}
 use fleetgate_tests::facts::{clean, effects, rows};
 use fleetgate_tests::outcome::Outcome;
 use fleetgate_tests::reach::Reach;
-use fleetgate_tests::{Rig, pause, plain, refused, soon};
+use fleetgate_tests::{Rig, lane, pause, plain, refused, soon};
 use tonic::Code;
 
 const UNATTACHED: Outcome = Outcome::not_sent(Code::Unavailable, "DEVICE_UNATTACHED");
@@ -22,19 +22,20 @@ async fn devices(rig: &Rig) -> Vec<pb::Device> {
 }
 
 async fn until_state(rig: &Rig, udid: &str, state: DeviceState) {
-    soon(&format!("{state:?} of {udid}"), async {
+    until(rig, udid, |device| device.state() == state).await;
+}
+
+async fn until(rig: &Rig, udid: &str, holds: impl Fn(&pb::Device) -> bool) -> pb::Device {
+    soon("the state of a phone", async {
         loop {
-            let request = pb::GetDeviceRequest {
-                device: udid.to_owned(),
-            };
-            let found = rig.fleet().get_device(request).await.unwrap().into_inner();
-            if found.device.unwrap().state() == state {
-                return;
+            let device = lane::device(rig, udid).await;
+            if holds(&device) {
+                return device;
             }
             pause().await;
         }
     })
-    .await;
+    .await
 }
 
 async fn mux_host(rig: &Rig) -> pb::MuxHost {
@@ -286,8 +287,11 @@ async fn a_usbmuxd_that_is_gone_is_said_to_be_and_found_when_it_is_back() {
         );
 
         rig.lab.stop_usbmuxd();
-        until_state(&rig, &rig.udid(0), DeviceState::Detached).await;
-        until_state(&rig, &rig.udid(1), DeviceState::Detached).await;
+        // Where they are is not known any more; what is known stays.
+        for phone in [0, 1] {
+            let stale = until(&rig, &rig.udid(phone), |device| device.stale).await;
+            assert_eq!(stale.state(), DeviceState::Attached);
+        }
         let gone = mux_host(&rig).await;
         assert!(!gone.connected && gone.last_error.is_some(), "{gone:?}");
         fails(&rig, CommandKind::Tap, "gone", GONE).await;

@@ -74,6 +74,10 @@ pub struct HealthSection {
     /// How many failures a runner may record while it suppresses no issue,
     /// before that is an alarm. Default `3`.
     pub drift_failures: NonZeroU32,
+    /// Whether a phone that is plugged in is asked for its name, model and
+    /// version of iOS, by lockdown, and its host whether it has paired with it.
+    /// Default `true`.
+    pub facts: bool,
 }
 
 impl Default for HealthSection {
@@ -87,6 +91,7 @@ impl Default for HealthSection {
             quarantine_after: defaults::QUARANTINE_AFTER,
             stable_after: Duration::from_secs(10 * 60),
             drift_failures: defaults::DRIFT_FAILURES,
+            facts: true,
         }
     }
 }

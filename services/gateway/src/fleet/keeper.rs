@@ -221,7 +221,8 @@ impl Keeper {
             let there = |sight: Sight| sight.seen.map(|seen| (seen.host, seen.number));
             there(before) != there(sight) || before.paired_event != sight.paired_event
         });
-        if is_news && sight.seen.is_some_and(|seen| !seen.stale) {
+        let may_ask = self.ground.policy.health.facts;
+        if is_news && may_ask && sight.seen.is_some_and(|seen| !seen.stale) {
             self.looked_up_at = Some(sight);
             let ground = Arc::clone(&self.ground);
             let phone = Arc::clone(&self.phone);

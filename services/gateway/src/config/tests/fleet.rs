@@ -38,6 +38,7 @@ fn a_fleet_has_the_documented_defaults() {
     assert_eq!(health.quarantine_after.get(), 5);
     assert_eq!(health.stable_after, Duration::from_secs(600));
     assert_eq!(health.drift_failures.get(), 3);
+    assert!(health.facts);
     assert_eq!(config.runner.max_launches.get(), 8);
     assert_eq!(config.runner.directory, None);
     assert_eq!(config.admin.listen, None);
@@ -62,6 +63,7 @@ fn every_key_of_a_fleet_is_taken() {
         quarantine_after = 6
         stable_after = "0s"
         drift_failures = 7
+        facts = false
         [admin]
         listen = "127.0.0.1:7701"
         [[host]]
@@ -99,6 +101,7 @@ fn every_key_of_a_fleet_is_taken() {
     assert_eq!(health.quarantine_after.get(), 6);
     assert_eq!(health.stable_after, Duration::ZERO);
     assert_eq!(health.drift_failures.get(), 7);
+    assert!(!health.facts);
     let admin = config.admin.listen.unwrap().address();
     assert_eq!(admin.to_string(), "127.0.0.1:7701");
     let device = config.device.iter().next().unwrap();
