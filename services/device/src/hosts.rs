@@ -25,7 +25,7 @@ use fleetgate_runner::Udid;
 use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tracing::Instrument;
 
 use crate::dialer::Dialer;
@@ -139,19 +139,37 @@ impl Hosts {
     }
 
     /// Waits until every host has had its time to be listened to and to announce
-    /// its phones. One that is away is not waited for longer than that.
+    /// its phones, and the view holds them. One that is away is not waited for
+    /// longer than it may take to settle.
     pub async fn settled(&self) {
         let mut view = self.view();
         loop {
-            let now = tokio::time::Instant::now();
-            let until = {
-                let view = view.borrow_and_update();
-                let young = view.hosts.iter().zip(&self.shared.hosts);
-                let young = young.filter(|(state, _)| !state.settled);
-                let until = young.map(|(state, host)| state.since + host.usbmuxd.config().settle);
-                until.max().unwrap_or(now)
+            let now = Instant::now();
+            let (mut until, mut listening) = (now, false);
+            for (state, host) in view
+                .borrow_and_update()
+                .hosts
+                .iter()
+                .zip(&self.shared.hosts)
+            {
+                let settle = host.usbmuxd.config().settle;
+                host.usbmuxd.look(|inventory| {
+                    if inventory.connected {
+                        // It will settle or be lost, and the view will say so.
+                        listening |= !state.settled;
+                    } else {
+                        until = until.max(inventory.since + settle);
+                    }
+                });
+            }
+            let changed = async {
+                if view.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
             };
-            if until <= now || timeout_at(until, view.changed()).await.is_err() {
+            if listening {
+                changed.await;
+            } else if until <= now || timeout_at(until, changed).await.is_err() {
                 return;
             }
         }

@@ -3,5 +3,9 @@
 mod connect;
 mod daemon;
 mod exchange;
+mod facts;
 mod listen;
+mod port;
+mod rack;
 mod replies;
+mod trust;
