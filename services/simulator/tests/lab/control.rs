@@ -8,7 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::oddities::list;
-use crate::wire::{PORT_8100, read_all, tap, try_pipe};
+use crate::wire::{PORT_8100, ask, plist, read_all, tap, try_pipe};
+
+mod launching;
 
 const PHONE: &str = "/phones/0000811000f1ee7000000001";
 
@@ -185,6 +187,80 @@ async fn runners_and_the_daemon_end_and_start() {
     api.done("POST", "/usbmuxd/stall", Value::Null).await;
     api.done("POST", "/usbmuxd/resume", Value::Null).await;
     assert!(try_pipe(&api.lab, 2, PORT_8100).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_phone_is_replugged_locked_and_trusted_in_particular_ways() {
+    let api = Api::new().await;
+    let shown = async |key: &str| api.ask("GET", PHONE, Value::Null).await.1[key].clone();
+    let replug = json!({"attached_first": true, "gap": "1h"});
+    api.done("POST", &format!("{PHONE}/replug"), replug).await;
+    for device in [1, 3] {
+        assert!(try_pipe(&api.lab, device, PORT_8100).await.is_ok());
+    }
+    api.done("POST", &format!("{PHONE}/lock"), json!({"stall": true}))
+        .await;
+    assert_eq!(shown("locked").await, json!(true));
+    assert_eq!(shown("trusted").await, json!(true));
+    api.done("POST", &format!("{PHONE}/untrust"), Value::Null)
+        .await;
+    assert_eq!(shown("trusted").await, json!(false));
+    api.done("POST", &format!("{PHONE}/trust"), Value::Null)
+        .await;
+    assert_eq!(shown("trusted").await, json!(true));
+    let (status, _) = api
+        .ask("POST", &format!("{PHONE}/replug"), json!({"gaps": "1h"}))
+        .await;
+    assert_eq!(status, 422);
+}
+
+#[tokio::test]
+async fn counters_are_set_and_a_runner_restarts_on_its_port() {
+    let api = Api::new().await;
+    let runner = async || api.ask("GET", PHONE, Value::Null).await.1["runner"].clone();
+    let counters = format!("{PHONE}/runner/counters");
+    api.done("PUT", &counters, json!({"recorded_failures": 4}))
+        .await;
+    api.done("PUT", &counters, json!({"suppressed_issues": 9}))
+        .await;
+    let up = runner().await;
+    assert_eq!(up["recorded_failures"], 4);
+    assert_eq!(up["suppressed_issues"], 9);
+
+    let restart = format!("{PHONE}/runner/restart");
+    api.done("POST", &restart, Value::Null).await;
+    let up = runner().await;
+    assert_eq!(
+        (&up["port"], &up["recorded_failures"]),
+        (&json!(8100), &json!(0))
+    );
+    api.done("POST", &format!("{PHONE}/runner/kill"), Value::Null)
+        .await;
+    for (method, path, body) in [
+        ("POST", &restart, Value::Null),
+        ("PUT", &counters, json!({"recorded_failures": 4})),
+    ] {
+        assert_eq!(api.ask(method, path, body).await.0, 409, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn strays_come_and_go() {
+    let api = Api::new().await;
+    let listed = async || read_once(&api).await;
+    api.done(
+        "POST",
+        "/usbmuxd/strays",
+        json!({"serial": "odd", "lacks": ["connection_type"]}),
+    )
+    .await;
+    assert!(listed().await.contains("odd"));
+    api.done("DELETE", "/usbmuxd/strays", Value::Null).await;
+    assert!(!listed().await.contains("odd"));
+}
+
+async fn read_once(api: &Api) -> String {
+    ask(&mut api.lab.connect(), 1, &plist("ListDevices", "")).await
 }
 
 #[tokio::test]

@@ -115,3 +115,89 @@ async fn an_oddity_waits_for_its_request_and_is_gone_after_its_times() {
         assert_eq!(header(&mut list(&lab).await).await[3], tag);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_error_can_be_the_answer_to_anything_and_the_connection_goes_on() {
+    let lab = Lab::start(Scenario::fleet(1));
+    for asked in [Asked::ListDevices, Asked::Listen, Asked::Connect] {
+        lab.oddity(Oddity::from(Odd::Result { number: 5 }).on(asked));
+    }
+    let mut stream = lab.connect();
+    for request in [
+        plist("ListDevices", ""),
+        plist("Listen", ""),
+        crate::wire::connect(1, crate::wire::PORT_8100),
+    ] {
+        assert_eq!(result(&ask(&mut stream, 1, &request).await), 5);
+    }
+    assert_eq!(lab.phones()[0].report().connects.usb, 0, "nothing was done");
+    assert!(
+        ask(&mut stream, 2, &plist("ListDevices", ""))
+            .await
+            .contains("Attached")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_can_come_without_its_number_and_an_answer_without_sense() {
+    let lab = Lab::start(Scenario::fleet(1));
+    lab.oddity(Odd::NoNumber);
+    let answer = ask(&mut lab.connect(), 4, &plist("Listen", "")).await;
+    assert!(answer.contains("<string>Result</string>"), "{answer}");
+    assert!(!answer.contains("Number"), "{answer}");
+    let message_type = "Weather".to_owned();
+    lab.oddity(Odd::Unrelated { message_type });
+    let answer = ask(&mut lab.connect(), 5, &plist("ListDevices", "")).await;
+    assert!(
+        answer.contains("<key>MessageType</key><string>Weather</string>"),
+        "{answer}"
+    );
+    assert!(!answer.contains("DeviceList"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_a_listen_can_come_in_one_piece_with_500_phones() {
+    let lab = Lab::start(Scenario::fleet(500));
+    lab.oddity(Odd::Glued);
+    let mut listener = lab.connect();
+    listener
+        .write_all(&packet(1, &plist("Listen", "")))
+        .await
+        .unwrap();
+    // An in-memory pipe gives in one read what is in it from one write.
+    let mut piece = vec![0; 65536];
+    let read = listener.read(&mut piece).await.unwrap();
+    assert!(read > 30_000, "{read}");
+    let text = String::from_utf8_lossy(&piece[..read]).into_owned();
+    assert!(text.find("Result").unwrap() < text.find("Attached").unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_can_be_odd_too_and_be_cut_off_in_the_middle() {
+    let lab = Lab::start(Scenario::fleet(1));
+    let phone = lab.phones().remove(0);
+    lab.oddity(Odd::BinaryPlist);
+    let mut listener = lab.connect();
+    listener
+        .write_all(&packet(1, &plist("Listen", "")))
+        .await
+        .unwrap();
+    let [length, ..] = header(&mut listener).await;
+    let mut list = vec![0; length as usize - 16];
+    listener.read_exact(&mut list).await.unwrap();
+    assert!(
+        list.starts_with(b"bplist00"),
+        "one that names nothing befalls an answer"
+    );
+    assert!(receive(&mut listener).await.1.contains("Attached"));
+
+    lab.oddity(Oddity::from(Odd::VersionZero).on(Asked::Event));
+    lab.oddity(Oddity::from(Odd::Cut { bytes: 20 }).on(Asked::Event));
+    phone.detach();
+    let [length, version, _, tag] = header(&mut listener).await;
+    assert_eq!((version, tag), (0, 0));
+    let mut list = vec![0; length as usize - 16];
+    listener.read_exact(&mut list).await.unwrap();
+    phone.attach();
+    assert_eq!(read_all(&mut listener).await.len(), 20, "then the end");
+}
