@@ -206,11 +206,21 @@ pub(crate) fn mocked<Q, A, E: std::error::Error + 'static>() -> (Typed<Q, A, E>,
     (mock.map_err(typed), handle)
 }
 
+/// Longer than anything here takes. Under a clock that is paused, what never
+/// comes is found out at once.
+const FOREVER: Duration = Duration::from_hours(24 * 365);
+
+/// Waits for what must come.
+pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(FOREVER, work).await;
+    waited.expect("it comes")
+}
+
 /// The next request, whose first byte the phone takes as soon as it may.
 pub(crate) async fn sent(
     phone: &mut Handle<Exchange, Envelope>,
 ) -> (Exchange, SendResponse<Envelope>) {
-    let (exchange, reply) = phone.next_request().await.unwrap();
+    let (exchange, reply) = soon(phone.next_request()).await.unwrap();
     exchange.clearance.cleared().await.unwrap();
     exchange.sent.mark();
     (exchange, reply)

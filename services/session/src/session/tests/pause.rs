@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{
-    broken, envelope, frame, job_within, screenshot, snapshot, status, tap, tap_in_the_middle,
+    broken, envelope, frame, job_within, screenshot, snapshot, soon, status, tap, tap_in_the_middle,
 };
 use fleetgate_runner::Reply;
 use tokio::time::Instant;
@@ -85,7 +85,7 @@ async fn every_pause_counts_however_it_ends() {
 #[tokio::test(start_paused = true)]
 async fn a_lane_is_idle_once_what_is_in_flight_has_been_answered() {
     let mut rig = Rig::new();
-    rig.session.idle().await;
+    soon(rig.session.idle()).await;
     let (mut call, reply) = rig.occupy("c-1", tap()).await;
     let _pause = rig.session.pause();
     let _next = rig.call(job("c-2", tap()));
@@ -94,11 +94,11 @@ async fn a_lane_is_idle_once_what_is_in_flight_has_been_answered() {
     tokio::time::sleep(SOON).await;
     assert!(idle.poll().is_pending());
     reply.send_response(done());
-    idle.await;
+    soon(idle).await;
     assert!(call.poll().is_ready(), "idle before its caller was told");
     assert_eq!(rig.ledger.lines(), ["intent c-1", "fate c-1 Completed"]);
     assert_eq!(rig.session.load().in_flight, None);
-    rig.session.idle().await;
+    soon(rig.session.idle()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,7 +113,7 @@ async fn without_a_pause_a_lane_that_starts_the_next_is_not_idle() {
     let reply = rig.sent("c-2").await;
     assert!(idle.poll().is_pending());
     reply.send_response(done());
-    idle.await;
+    soon(idle).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +121,7 @@ async fn a_lane_that_is_gone_is_idle() {
     let mut rig = Rig::new();
     let (_call, _reply) = rig.occupy("c-1", tap()).await;
     drop(rig.task);
-    rig.session.idle().await;
+    soon(rig.session.idle()).await;
     drop(rig.session.pause());
 }
 
@@ -133,7 +133,7 @@ async fn a_deadline_that_passes_is_told_when_it_does_and_why() {
     let first = rig.call(job("c-1", tap()));
     let hasty = rig.call(job_within("c-2", tap(), SOON));
     let last = rig.call(job("c-3", tap()));
-    let failed = hasty.await.unwrap_err();
+    let failed = soon(hasty).await.unwrap_err();
     assert_eq!(begin.elapsed(), SOON);
     assert_eq!(failed.failure.reason(), "DEADLINE_IN_QUEUE");
     assert!(matches!(failed.failure, Failure::Paused { .. }));
@@ -167,7 +167,9 @@ async fn a_deadline_after_the_pause_is_explained_by_what_it_passed_behind() {
     let mut rig = Rig::new();
     drop(rig.session.pause());
     let (_first, _reply) = rig.occupy("c-1", tap()).await;
-    let failed = rig.call(job_within("c-2", tap(), SOON)).await.unwrap_err();
+    let failed = soon(rig.call(job_within("c-2", tap(), SOON)))
+        .await
+        .unwrap_err();
     assert!(matches!(failed.failure, Failure::DeadlineInQueue));
 }
 
@@ -181,7 +183,7 @@ async fn a_full_lane_says_that_it_is_paused_and_reads_without_callers_give_way()
     let pause = rig.session.pause();
     let read = rig.call(job("c-1", screenshot()));
     let mutation = rig.call(job("c-2", tap()));
-    let failed = rig.call(job("c-3", tap())).await.unwrap_err();
+    let failed = soon(rig.call(job("c-3", tap()))).await.unwrap_err();
     assert_eq!(failed.failure.reason(), "LANE_FULL");
     assert!(matches!(failed.failure, Failure::Paused { .. }));
     assert_eq!(failed.receipt.fate, Fate::NotSent);
@@ -237,7 +239,7 @@ async fn who_brings_an_id_again_attaches_or_is_refused_as_ever() {
         rig.call(job("c-3", snapshot("com.a"))),
     ];
     let used = rig.call(job("c-0", tap()));
-    let other = rig.call(job("c-1", screenshot())).await.unwrap_err();
+    let other = soon(rig.call(job("c-1", screenshot()))).await.unwrap_err();
     assert!(matches!(other.failure, Failure::IdConflict { .. }));
     assert_eq!(rig.session.load().queued, 3);
     drop(pause);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Vitals;
 use crate::condition::Condition;
-use crate::testing::{broken, screenshot, tap, verdict};
+use crate::testing::{broken, screenshot, soon, tap, verdict};
 use fleetgate_runner::RunnerCode;
 
 fn refused(port: Option<u16>) -> SendError {
@@ -23,15 +23,15 @@ async fn every_change_of_condition_is_told_and_nothing_else() {
     let (call, reply) = rig.occupy("c-2", tap()).await;
     reply.send_response(verdict(RunnerCode::CommandTimedOut));
     call.await.unwrap_err();
-    vitals.changed().await.unwrap();
+    soon(vitals.changed()).await.unwrap();
     let condition = vitals.borrow_and_update().condition;
     assert!(matches!(condition, Condition::Draining { .. }));
     let (_, reply) = rig.sent_kind(CommandKind::Status).await;
     reply.send_response(health(A_DAY, RunnerState::Wedged));
-    vitals.changed().await.unwrap();
+    soon(vitals.changed()).await.unwrap();
     assert_eq!(vitals.borrow_and_update().condition, Condition::Wedged);
     rig.tell_uptime(A_DAY).await;
-    vitals.changed().await.unwrap();
+    soon(vitals.changed()).await.unwrap();
     assert_eq!(*vitals.borrow_and_update(), Vitals::default());
 }
 
@@ -53,13 +53,11 @@ async fn that_a_fate_is_looked_into_is_told_and_that_it_is_settled() {
     };
     assert_eq!(failed.receipt.fate, Fate::Unknown);
     let reconciling = vitals.wait_for(|vitals| vitals.condition == Condition::Reconciling);
-    let counted = reconciling.await.unwrap().unreachable;
+    let counted = soon(reconciling).await.unwrap().unreachable;
     assert!(counted > 0, "nobody listened");
     rig.tell("c-1", JournalState::Completed).await;
-    vitals
-        .wait_for(|vitals| vitals.condition == Condition::Ready)
-        .await
-        .unwrap();
+    let ready = vitals.wait_for(|vitals| vitals.condition == Condition::Ready);
+    soon(ready).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

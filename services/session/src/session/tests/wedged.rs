@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::condition::Condition;
-use crate::testing::{busy, job_within, screenshot, status, tap, verdict};
+use crate::testing::{busy, job_within, screenshot, soon, status, tap, verdict};
 use fleetgate_runner::RunnerCode;
 use tokio::time::Instant;
 
@@ -120,10 +120,8 @@ fn done_with_picture() -> Envelope {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_passes_meanwhile_says_that_a_recycle_is_waited_for() {
     let mut rig = wedged().await;
-    let failed = rig
-        .call(job_within("c-1", tap(), Duration::from_secs(1)))
-        .await
-        .unwrap_err();
+    let call = rig.call(job_within("c-1", tap(), Duration::from_secs(1)));
+    let failed = soon(call).await.unwrap_err();
     assert_eq!(failed.failure.reason(), "DEADLINE_IN_QUEUE");
     assert!(matches!(failed.failure, Failure::Paused { .. }));
     assert_eq!(failed.receipt.fate, Fate::NotSent);
@@ -171,7 +169,7 @@ async fn a_busy_runner_that_wedges_is_recycled_under_those_who_wait() {
         (failed.failure.reason(), failed.receipt.fate),
         ("COMMAND_TIMED_OUT", Fate::Failed)
     );
-    vitals.changed().await.unwrap();
+    soon(vitals.changed()).await.unwrap();
     let condition = vitals.borrow_and_update().condition;
     assert!(matches!(condition, Condition::Draining { .. }));
 
@@ -208,14 +206,12 @@ async fn a_busy_runner_that_wedges_is_recycled_under_those_who_wait() {
     let failed = patient.await.unwrap_err();
     assert_eq!(failed.failure.reason(), "RUNNER_WEDGED");
     assert_eq!(failed.receipt.effect, Effect::None);
-    vitals
-        .wait_for(|vitals| vitals.condition == Condition::Wedged)
-        .await
-        .unwrap();
+    let wedged = vitals.wait_for(|vitals| vitals.condition == Condition::Wedged);
+    soon(wedged).await.unwrap();
 
     // Whoever sees that ends the runner once nothing is in flight.
     let pause = rig.session.pause();
-    rig.session.idle().await;
+    soon(rig.session.idle()).await;
     assert_eq!(
         late.await.unwrap_err().failure.reason(),
         "DEADLINE_IN_QUEUE"
