@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::client::{Context, Server};
+use crate::client::{Context, Server, mint};
 use crate::demo::Demo;
 use crate::doctor::Doctor;
 use crate::exit;
@@ -27,6 +27,9 @@ use crate::verbs::tap::Tap;
 use crate::verbs::tree::Tree;
 use crate::verbs::type_text::TypeText;
 use crate::when;
+
+#[cfg(test)]
+mod tests;
 
 /// Drives a rack of phones through one gateway: every command is sent at most
 /// once, and its fate can be looked up.
@@ -78,6 +81,22 @@ pub(crate) struct ShortOutput {
         help_heading = "Client options"
     )]
     short: Option<Format>,
+}
+
+/// `--command-id`, of whatever changes a phone.
+#[derive(Debug, Args)]
+pub(crate) struct CommandId {
+    /// The command's id, instead of a new one: asked again with the same id and
+    /// content, it is not done again, and its outcome is told
+    #[arg(long, value_name = "ID")]
+    command_id: Option<String>,
+}
+
+impl CommandId {
+    /// The one that was given, or a new one.
+    pub(crate) fn or_new(self) -> String {
+        self.command_id.unwrap_or_else(mint)
+    }
 }
 
 /// What can be done.
@@ -172,101 +191,5 @@ impl Verb {
             Self::Command(command) => command.run(context).await,
             Self::Ledger(ledger) => ledger.run(context).await,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    fn parse(line: &str) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from(line.split(' '))
-    }
-
-    #[test]
-    fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn shared_options_may_stand_before_and_after_the_verb() {
-        for line in [
-            "fleetgate --server lab:7701 --timeout 2s --output json devices",
-            "fleetgate devices --server lab:7701 --timeout 2s --output json",
-            "fleetgate devices --server lab:7701 --timeout 2s -o json",
-        ] {
-            let context = parse(line).unwrap().context();
-            assert_eq!(context.server.to_string(), "http://lab:7701", "{line}");
-            assert_eq!(context.timeout, Some(Duration::from_secs(2)), "{line}");
-            assert_eq!(context.format, Format::Json, "{line}");
-        }
-    }
-
-    #[test]
-    fn the_file_of_a_screenshot_and_its_output_format_do_not_clash() {
-        let cli = parse("fleetgate screenshot phone -o json --output json").unwrap();
-        assert_eq!(cli.context().format, Format::Json);
-        let Verb::Screenshot(screenshot) = cli.verb else {
-            panic!("not a screenshot")
-        };
-        assert_eq!(screenshot.file, std::path::Path::new("json"));
-    }
-
-    #[test]
-    fn a_tap_takes_a_point_in_exactly_one_way() {
-        for good in [
-            "fleetgate tap phone --app b --x 10 --y 20.5",
-            "fleetgate tap phone --app b --x -1 --y -2",
-            "fleetgate tap phone --app b --at-normalized 0.5,0.25 --taps 2",
-        ] {
-            assert!(parse(good).is_ok(), "{good}");
-        }
-        for bad in [
-            "fleetgate tap phone --app b",
-            "fleetgate tap phone --app b --x 10",
-            "fleetgate tap phone --app b --x 10 --y nan",
-            "fleetgate tap phone --app b --x 10 --y 20 --at-normalized 0.5,0.5",
-            "fleetgate tap phone --app b --at-normalized 1.5,0.5",
-            "fleetgate tap phone --app b --at-normalized 0.5",
-            "fleetgate tap phone --app b --x 1 --y 1 --taps 0",
-            "fleetgate tap phone --x 1 --y 1",
-        ] {
-            assert!(parse(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_history_filters_by_words_and_refuses_others() {
-        let line = "fleetgate history --device phone --kind tap --kind long_press --fate pending --since 15m";
-        assert!(parse(line).is_ok());
-        assert!(parse("fleetgate history --kind hover").is_err());
-        assert!(parse("fleetgate history --limit 0").is_err());
-    }
-
-    #[test]
-    fn events_are_exported_or_followed_and_never_filtered() {
-        for good in [
-            "fleetgate history --export",
-            "fleetgate history --export --after abc",
-            "fleetgate history --follow --after abc -o json",
-        ] {
-            assert!(parse(good).is_ok(), "{good}");
-        }
-        for bad in [
-            "fleetgate history --export --follow",
-            "fleetgate history --export --device phone",
-            "fleetgate history --follow --limit 5",
-            "fleetgate history --after abc --kind tap",
-        ] {
-            assert!(parse(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn the_exit_codes_are_in_the_help() {
-        let help = Cli::command().render_help().to_string();
-        assert!(help.contains("6  fate unknown"), "{help}");
     }
 }

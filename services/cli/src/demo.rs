@@ -172,7 +172,7 @@ async fn phones_are_up(client: &Client, expected: usize) -> anyhow::Result<()> {
         let devices = devices::list(client).await?;
         let up = devices
             .iter()
-            .filter(|device| device.state() == DeviceState::Attached)
+            .filter(|device| device.state() == DeviceState::Ready)
             .count();
         if up == expected {
             return Ok(());

@@ -81,19 +81,19 @@ impl<'a> Tour<'a> {
 
     async fn devices(&mut self) -> anyhow::Result<()> {
         let devices = devices::list(self.client).await?;
-        let attached = devices
+        let ready = devices
             .iter()
-            .filter(|device| device.state() == DeviceState::Attached)
+            .filter(|device| device.state() == DeviceState::Ready)
             .count();
         self.story.show(&devices::lines(&devices), EXCERPT)?;
         let expected = self.stand.phones();
         ensure!(
-            devices.len() == expected && attached == expected,
-            "{} phones were listed and {attached} of them attached, out of {expected}",
+            devices.len() == expected && ready == expected,
+            "{} phones were listed and {ready} of them ready, out of {expected}",
             devices.len()
         );
         self.story.say(format!(
-            "{attached} phones, all attached. The tour goes on with {}.",
+            "{ready} phones, all ready. The tour goes on with {}.",
             self.device
         ))
     }

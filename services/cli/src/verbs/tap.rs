@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 use fleetgate_proto::v1::point::Place;
 use fleetgate_proto::v1::{AbsolutePoint, NormalizedPoint, Point, TapRequest, TapResponse};
 
-use crate::args::ShortOutput;
+use crate::args::{CommandId, ShortOutput};
 use crate::client::{Asked, Client, Context, mint};
 use crate::output::print;
 use crate::rejected::Rejected;
@@ -39,6 +39,8 @@ pub(crate) struct Tap {
     #[arg(long, value_name = "N")]
     taps: Option<NonZeroU32>,
     #[command(flatten)]
+    command_id: CommandId,
+    #[command(flatten)]
     pub(crate) output: ShortOutput,
 }
 
@@ -47,7 +49,8 @@ impl Tap {
     pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
         let client = Client::connect(context).await?;
         let place = place(self.x, self.y, self.at_normalized);
-        let reply = send(&client, &self.device, &self.app, place, self.taps).await?;
+        let id = self.command_id.or_new();
+        let reply = send_as(id, &client, &self.device, &self.app, place, self.taps).await?;
         print(
             context.format,
             &DoneView::new(reply.receipt, reply.message),
@@ -64,7 +67,18 @@ pub(crate) async fn send(
     place: Option<Place>,
     taps: Option<NonZeroU32>,
 ) -> Result<TapResponse, Rejected> {
-    let command_id = mint();
+    send_as(mint(), client, device, app, place, taps).await
+}
+
+/// The same, as a command with this id.
+async fn send_as(
+    command_id: String,
+    client: &Client,
+    device: &str,
+    app: &str,
+    place: Option<Place>,
+    taps: Option<NonZeroU32>,
+) -> Result<TapResponse, Rejected> {
     let request = TapRequest {
         device: device.to_owned(),
         command_id: Some(command_id.clone()),

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 use fleetgate_proto::v1::{TypeTextRequest, TypeTextResponse};
 
-use crate::args::ShortOutput;
+use crate::args::{CommandId, ShortOutput};
 use crate::client::{Asked, Client, Context, mint};
 use crate::exit::Misuse;
 use crate::output::print;
@@ -32,6 +32,8 @@ pub(crate) struct TypeText {
     /// The app's bundle id
     #[arg(long, value_name = "BUNDLE_ID")]
     app: String,
+    #[command(flatten)]
+    command_id: CommandId,
     #[command(flatten)]
     pub(crate) output: ShortOutput,
 }
@@ -70,7 +72,8 @@ impl TypeText {
             return Err(Misuse("there is no text to type".to_owned()).into());
         }
         let client = Client::connect(context).await?;
-        let reply = send(&client, &self.device, &self.app, text).await?;
+        let id = self.command_id.or_new();
+        let reply = send_as(id, &client, &self.device, &self.app, text).await?;
         print(
             context.format,
             &DoneView::new(reply.receipt, reply.message),
@@ -86,7 +89,17 @@ pub(crate) async fn send(
     app: &str,
     text: String,
 ) -> Result<TypeTextResponse, Rejected> {
-    let command_id = mint();
+    send_as(mint(), client, device, app, text).await
+}
+
+/// The same, as a command with this id.
+async fn send_as(
+    command_id: String,
+    client: &Client,
+    device: &str,
+    app: &str,
+    text: String,
+) -> Result<TypeTextResponse, Rejected> {
     let request = TypeTextRequest {
         device: device.to_owned(),
         command_id: Some(command_id.clone()),

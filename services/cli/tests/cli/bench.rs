@@ -85,7 +85,7 @@ pub(crate) async fn run<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdi
 }
 
 impl Bench {
-    /// Starts the lab and the gateway, and waits until the phones are attached.
+    /// Starts the lab and the gateway, and waits until the phones are ready.
     pub(crate) async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("usbmuxd");
@@ -117,7 +117,7 @@ impl Bench {
             .ask(&["devices"])
             .await
             .text()
-            .matches(" attached ")
+            .matches(" ready ")
             .count()
             < 2
         {}

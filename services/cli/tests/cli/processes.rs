@@ -129,7 +129,7 @@ async fn a_second_signal_ends_a_gateway_that_is_still_draining() {
     while !run(["--server", server, "devices"], "")
         .await
         .text()
-        .contains(" attached ")
+        .contains(" ready ")
     {}
 
     let udid = phone.udid().to_string();
