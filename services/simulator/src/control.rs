@@ -15,6 +15,7 @@
 //! | `POST /phones/UDID/lock` | nothing or `{"stall": true}` | the screen; app commands run out of time |
 //! | `POST /phones/UDID/unlock` | | the screen |
 //! | `POST /phones/UDID/trust`, `…/untrust` | | whether it has paired with this host |
+//! | `PUT /phones/UDID/lockdown` | `{"lockdown": "silent"}` | how its [`Lockdown`](crate::Lockdown) answers |
 //! | `PUT /phones/UDID/apps/BUNDLE` | `{"state": "background"}` | where an app is |
 //! | `POST /phones/UDID/runner/launch` | nothing or a [`LaunchRequest`](crate::LaunchRequest) | launches one: see below |
 //! | `POST /phones/UDID/runner/restart` | nothing or `{"port": 8100}` | another runner, on the same port or this |

@@ -11,6 +11,7 @@ use tracing::{info_span, warn};
 use crate::fault::Fault;
 use crate::lab::LabCore;
 use crate::launch::{self, LaunchEvent, LaunchFault, LaunchRequest};
+use crate::lockdown::Lockdown;
 use crate::mux::Replug;
 use crate::report::{Arrival, ObservedEffect, PhoneReport, Transport};
 use crate::ui::{AppState, Screen, ScreenSummary};
@@ -127,6 +128,11 @@ impl Phone {
         if trusted && !before {
             self.lab.mux.pair(self.udid());
         }
+    }
+
+    /// Changes how its lockdown answers, to whoever connects from now on.
+    pub fn set_lockdown(&self, lockdown: Lockdown) {
+        self.core.change(|state| state.lockdown = lockdown);
     }
 
     /// Puts an app somewhere.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::launch::LaunchFault;
+use crate::lockdown::Lockdown;
 use crate::ui::ScreenSummary;
 
 /// How a phone hangs on its usbmuxd.
@@ -114,6 +115,8 @@ pub struct PhoneReport {
     pub plugged: Vec<Transport>,
     /// Whether it has paired with this host.
     pub trusted: bool,
+    /// How its lockdown answers.
+    pub lockdown: Lockdown,
     /// Whether its screen is locked.
     pub locked: bool,
     /// Its runner; none if none is up.

@@ -17,6 +17,7 @@
 //! uptime = "23h 59m"                    # the runner's; it ends at 24 h
 //! locked = false
 //! trusted = true                        # whether it has paired with this host
+//! lockdown = "answers"                  # or "refuses", "silent", "absent"
 //! apps = { "com.example.settings" = "foreground", "com.example.mail" = "background" }
 //! screen = { rows = 24, action_button = true }
 //! faults = [
@@ -55,6 +56,7 @@ use fleetgate_runner::{BundleId, Udid};
 
 use crate::fault::{Fault, InvalidFault};
 use crate::launch::{InvalidLaunch, LaunchFault};
+use crate::lockdown::Lockdown;
 use crate::report::Transport;
 use crate::stray::Stray;
 use crate::ui::{AppState, ScreenConfig};
@@ -101,6 +103,8 @@ pub struct PhoneSpec {
     pub locked: bool,
     /// Whether it has paired with this host.
     pub trusted: bool,
+    /// How its lockdown answers.
+    pub lockdown: Lockdown,
     /// The state of its apps, besides the settings app in front.
     pub apps: BTreeMap<BundleId, AppState>,
     /// Its screen.
@@ -183,6 +187,7 @@ impl PhoneSpec {
             uptime: Duration::ZERO,
             locked: false,
             trusted: true,
+            lockdown: Lockdown::Answers,
             apps: BTreeMap::new(),
             screen: ScreenConfig::default(),
             faults: Vec::new(),
@@ -194,6 +199,12 @@ impl PhoneSpec {
 impl Scenario {
     /// As many plain phones, in the phones' own time.
     pub fn fleet(count: u32) -> Self {
+        Self::fleet_from(1, count)
+    }
+
+    /// The same, numbered from `first`: phones that another fleet does not
+    /// have.
+    pub fn fleet_from(first: u32, count: u32) -> Self {
         let phone = |n: u32| {
             let name = format!("simulated iPhone {n}");
             PhoneSpec {
@@ -203,7 +214,7 @@ impl Scenario {
         };
         Self {
             time_scale: 1.0,
-            phones: (1..=count).map(phone).collect(),
+            phones: (first..).take(count as usize).map(phone).collect(),
             strays: Vec::new(),
         }
     }

@@ -19,6 +19,7 @@ use super::{Answer, Body, Lab, Refused, if_given};
 use crate::fault::Fault;
 use crate::lab::LabCore;
 use crate::launch::{LaunchEvent, LaunchFault, LaunchRequest};
+use crate::lockdown::Lockdown;
 use crate::phone::Phone;
 use crate::report::{PhoneReport, RunnerReport, Transport};
 use crate::ui::AppState;
@@ -40,6 +41,7 @@ pub(super) fn one() -> Router<Arc<LabCore>> {
         .route("/unlock", on_phone(|phone| phone.set_locked(false)))
         .route("/trust", on_phone(|phone| phone.set_trusted(true)))
         .route("/untrust", on_phone(|phone| phone.set_trusted(false)))
+        .route("/lockdown", put(put_lockdown))
         .route("/apps/{bundle}", put(put_app))
         .route("/runner/launch", post(launch))
         .route("/runner/restart", post(restart_runner))
@@ -165,6 +167,17 @@ async fn lock(Named(phone): Named, how: Bytes) -> Answer {
     } else {
         phone.set_locked(true);
     }
+    Ok(NoContent)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answering {
+    lockdown: Lockdown,
+}
+
+async fn put_lockdown(Named(phone): Named, how: Body<Answering>) -> Answer {
+    phone.set_lockdown(how?.0.lockdown);
     Ok(NoContent)
 }
 

@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::fault::{Fault, FaultQueue, Injection, Stage};
 use crate::launch::LaunchFaults;
 use crate::load::Load;
+use crate::lockdown::Lockdown;
 use crate::report::{Arrival, Connects, Decline, ObservedEffect, PhoneReport, Transport};
 use crate::scenario::PhoneSpec;
 use crate::sync::lock;
@@ -54,6 +55,7 @@ pub(crate) struct PhoneState {
     /// Whether commands for an app run out of time while it is locked.
     pub(crate) stalls_when_locked: bool,
     pub(crate) trusted: bool,
+    pub(crate) lockdown: Lockdown,
     pub(crate) connects: Connects,
     pub(crate) in_flight: usize,
     pub(crate) max_in_flight: usize,
@@ -103,6 +105,7 @@ impl PhoneCore {
                 locked: spec.locked,
                 stalls_when_locked: false,
                 trusted: spec.trusted,
+                lockdown: spec.lockdown,
                 connects: Connects::default(),
                 in_flight: 0,
                 max_in_flight: 0,
@@ -230,6 +233,7 @@ impl PhoneCore {
             os_version: self.os_version.clone(),
             plugged,
             trusted: state.trusted,
+            lockdown: state.lockdown,
             locked: state.locked,
             runner,
             incarnations: state.lives.incarnations,

@@ -15,6 +15,7 @@ use toml::Spanned;
 use super::{DEFAULT_PORT, PhoneSpec, Problem, Scenario, ScenarioError, made_up_udid};
 use crate::fault::Fault;
 use crate::launch::LaunchFault;
+use crate::lockdown::Lockdown;
 use crate::report::Transport;
 use crate::stray::Stray;
 use crate::ui::{AppState, ScreenConfig};
@@ -46,6 +47,8 @@ struct Entry {
     #[serde(default)]
     locked: bool,
     trusted: Option<bool>,
+    #[serde(default)]
+    lockdown: Lockdown,
     #[serde(default)]
     apps: BTreeMap<BundleId, AppState>,
     #[serde(default)]
@@ -196,6 +199,7 @@ impl Entry {
             uptime: self.uptime,
             locked: self.locked,
             trusted: self.trusted.unwrap_or(plain.trusted),
+            lockdown: self.lockdown,
             apps: self.apps.clone(),
             screen: self.screen.clone(),
             faults: self

@@ -4,6 +4,8 @@ use fleetgate_runner::CommandKind;
 
 use super::*;
 use crate::fault::Injection;
+use crate::launch::Mishap;
+use crate::stray::EntryKey;
 
 fn complaint(text: &str) -> String {
     text.parse::<Scenario>().unwrap_err().to_string()
@@ -18,11 +20,15 @@ fn everything_that_can_be_said_is_read() {
         udid = "00008110000978540290401e"
         serial = "00008110000978540290401e"
         name = "iPhone 13"
+        model = "iPhone14,4"
+        os_version = "17.0"
         port = 8200
         connection = ["network", "usb"]
         runner = false
         uptime = "23h 59m"
         locked = true
+        trusted = false
+        lockdown = "silent"
         apps = { "com.example.mail" = "background" }
         screen = { rows = 750, dense = true, action_button = true }
         faults = [
@@ -32,6 +38,15 @@ fn everything_that_can_be_said_is_read() {
           { inject = { error = { code = "COMMAND_FAILED", message = "no", hint = "look" } } },
           { inject = { killed = { after_effect = true, restart_on = 8300 } } },
         ]
+        launch_faults = [
+          { times = 2, inject = "never_listens" },
+          { skip = 1, inject = { exits = { message = "no" } } },
+          { inject = { listens_again = { after = "3s", port = 8400 } } },
+        ]
+
+        [[strays]]
+        serial = "odd"
+        lacks = ["device_id", "properties"]
     "#
     .parse()
     .unwrap();
@@ -52,6 +67,30 @@ fn everything_that_can_be_said_is_read() {
         [AppState::Background]
     );
     assert!(phone.screen.dense && phone.screen.action_button);
+    assert_eq!(
+        (phone.model.as_str(), phone.os_version.as_str()),
+        ("iPhone14,4", "17.0")
+    );
+    assert_eq!((phone.trusted, phone.lockdown), (false, Lockdown::Silent));
+    let message = "no".to_owned();
+    let port = Some(8400);
+    let after = Duration::from_secs(3);
+    assert_eq!(
+        phone.launch_faults,
+        [
+            LaunchFault::from(Mishap::NeverListens).times(2),
+            LaunchFault::from(Mishap::Exits { code: 65, message }).skip(1),
+            Mishap::ListensAgain { after, port }.into(),
+        ]
+    );
+    let lacks = vec![EntryKey::DeviceId, EntryKey::Properties];
+    let serial = "odd".to_owned();
+    let stray = Stray {
+        serial,
+        lacks,
+        ..Stray::default()
+    };
+    assert_eq!(scenario.strays, [stray]);
     assert_eq!(
         phone.faults[..3],
         [
@@ -132,6 +171,10 @@ fn values_that_make_no_sense_are_named_with_their_line() {
             "[[phones]]\nfaults = [\n  { on = \"tap\", inject = \"replug\" },\n]",
             "line 3: `faults`: this fault befalls a connection, before its command is known: \
              `on` cannot be given",
+        ),
+        (
+            "[[phones]]\nlaunch_faults = [\n  { times = 0, inject = \"port_zero\" },\n]",
+            "line 3: `launch_faults`: `times` must be at least 1",
         ),
         (
             "[[phones]]\nudid = \"00008110-000978540290401E\"\n\

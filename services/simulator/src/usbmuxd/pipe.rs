@@ -4,12 +4,13 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fleetgate_usbmux::{MuxDeviceId, Port, ResultCode};
+use fleetgate_usbmux::{MuxDeviceId, Port, ResultCode, lockdown};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::fault::{Injection, Stage};
 use crate::lab::LabCore;
+use crate::lockdown::{Lockdown, serve as serve_lockdown};
 use crate::mux::{Ids, Replug};
 use crate::phone::core::PhoneCore;
 use crate::report::Transport;
@@ -25,6 +26,7 @@ pub(super) struct Pipe {
 
 #[derive(Debug)]
 enum End {
+    Lockdown(Arc<PhoneCore>),
     Runner(Arc<PhoneCore>, Arc<Runner>),
     Closed,
     Silent,
@@ -49,6 +51,12 @@ pub(super) fn find(lab: &Arc<LabCore>, device: MuxDeviceId, port: Port) -> Resul
         .phones
         .get(&attachment.udid)
         .ok_or(Refusal::Result(ResultCode::BadDevice))?;
+    if port.get() == lockdown::PORT {
+        return Ok(Pipe {
+            end: lockdown(phone)?,
+            unplugged: attachment.unplugged,
+        });
+    }
     let end = reach(lab, phone, attachment.transport, port);
     phone.change(|state| {
         match attachment.transport {
@@ -63,6 +71,21 @@ pub(super) fn find(lab: &Arc<LabCore>, device: MuxDeviceId, port: Port) -> Resul
         end: end?,
         unplugged: attachment.unplugged,
     })
+}
+
+/// Lockdown is there on every transport, and no fault of connections, which are
+/// meant for the runner's, befalls it.
+fn lockdown(phone: &Arc<PhoneCore>) -> Result<End, Refusal> {
+    let how = phone.change(|state| {
+        state.connects.lockdown += 1;
+        state.lockdown
+    });
+    match how {
+        Lockdown::Answers | Lockdown::Refuses | Lockdown::Silent => {
+            Ok(End::Lockdown(Arc::clone(phone)))
+        }
+        Lockdown::Absent => Err(Refusal::Result(ResultCode::ConnectionRefused)),
+    }
 }
 
 fn reach(
@@ -109,6 +132,7 @@ impl Pipe {
     ) -> io::Result<()> {
         let carry = async {
             match self.end {
+                End::Lockdown(phone) => serve_lockdown(&phone, stream, early).await,
                 End::Runner(phone, runner) => {
                     let serve = connection::serve(&phone, &runner, stream, early);
                     until_stopped(&runner.stop, serve).await;

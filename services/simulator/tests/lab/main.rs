@@ -15,6 +15,7 @@ mod framing;
 mod gate;
 mod journal;
 mod launches;
+mod lockdown;
 mod oddities;
 mod phones;
 mod queue;
