@@ -175,3 +175,6 @@ impl Merge {
         (devices, moved)
     }
 }
+
+#[cfg(test)]
+mod tests;
