@@ -3,11 +3,13 @@
 use fleetgate_ledger::{EventKind, Fault, Head, LedgerError, VerifyReport, verify};
 use sqlx::{AssertSqlSafe, Connection};
 
-use crate::support::{Place, conclude, id, operation, read, record, resolve, run, tap, unknown};
+use crate::support::{
+    Place, conclude, id, operation, read, record, resolve, run, tap, transition, unknown,
+};
 
 /// Every kind of event that entries make. In the order of the chain: 1 opened,
 /// 2 intended a, 3 concluded a, 4 intended b, 5 concluded b, 6 resolved b,
-/// 7 recorded r, 8 repeated r, 9 operation, 10 intended c.
+/// 7 recorded r, 8 repeated r, 9 operation, 10 transition, 11 intended c.
 async fn eventful(place: &Place) {
     let ledger = place.open().await;
     ledger.intend(tap("a")).await.unwrap();
@@ -23,6 +25,7 @@ async fn eventful(place: &Place) {
     ledger.record(read("r")).await.unwrap();
     ledger.record(read("r")).await.unwrap();
     ledger.operation(operation("cordon")).await.unwrap();
+    ledger.transition(transition("RUNNER_READY")).await.unwrap();
     ledger.intend(tap("c")).await.unwrap();
     ledger.close().await;
 }
@@ -35,7 +38,13 @@ async fn check(place: &Place, known: Option<Head>) -> VerifyReport {
 async fn tamper(place: &Place, statements: &str) {
     let mut plain = place.plain().await;
     run(&mut plain, "PRAGMA foreign_keys = OFF").await;
-    for trigger in ["commands", "fates", "operations", "checkpoints"] {
+    for trigger in [
+        "commands",
+        "fates",
+        "operations",
+        "device_transitions",
+        "checkpoints",
+    ] {
         let drop = AssertSqlSafe(format!("DROP TRIGGER {trigger}_are_never_changed"));
         sqlx::query(drop).execute(&mut plain).await.unwrap();
     }
@@ -56,15 +65,15 @@ async fn a_ledger_that_nobody_touched_is_intact_open_or_closed() {
     eventful(&place).await;
     let report = check(&place, None).await;
     assert_eq!(report.first_break, None);
-    assert_eq!((report.events, report.commands), (10, 4));
-    assert_eq!(report.head.seq, 10);
+    assert_eq!((report.events, report.commands), (11, 4));
+    assert_eq!(report.head.seq, 11);
     assert!(!report.known_compared);
 
     let ledger = place.open().await;
     ledger.record(record("d")).await.unwrap();
     let later = ledger.verify(Some(report.head)).await.unwrap();
     assert!(later.is_intact() && later.known_compared, "{later:?}");
-    assert_eq!(later.head.seq, 11);
+    assert_eq!(later.head.seq, 12);
     assert_eq!(later.ledger_id, report.ledger_id);
     ledger.close().await;
 }
@@ -84,10 +93,10 @@ async fn a_new_ledger_has_one_link_and_an_identity_of_its_own() {
 /// Ways to tamper with what [`eventful`] made, each with where it shows and how.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn ways() -> Vec<(&'static str, (i64, Fault))> {
-    use EventKind::{Concluded, Intended, Opened, Operation, Recorded, Resolved};
+    use EventKind::{Concluded, Intended, Opened, Operation, Recorded, Resolved, Transition};
 
     let changed = |seq, kind| (seq, Fault::Changed { kind });
-    let outside = |table, row| (11, Fault::Outside { table, row });
+    let outside = |table, row| (12, Fault::Outside { table, row });
     vec![
         // Changed rows.
         (
@@ -96,7 +105,7 @@ fn ways() -> Vec<(&'static str, (i64, Fault))> {
         ),
         (
             "UPDATE commands SET parameters = '{ }' WHERE command_id = 'c'",
-            changed(10, Intended),
+            changed(11, Intended),
         ),
         (
             "UPDATE commands SET asked = NULL WHERE command_id = 'r'",
@@ -119,6 +128,22 @@ fn ways() -> Vec<(&'static str, (i64, Fault))> {
             changed(3, Concluded),
         ),
         ("UPDATE operations SET who = 'eve'", changed(9, Operation)),
+        (
+            "UPDATE device_transitions SET to_state = 'WEDGED'",
+            changed(10, Transition),
+        ),
+        (
+            "UPDATE device_transitions SET detail = NULL",
+            changed(10, Transition),
+        ),
+        (
+            "UPDATE device_transitions SET device = '00008020-00060D691AD8003A'",
+            changed(10, Transition),
+        ),
+        (
+            "UPDATE device_transitions SET at_us = at_us + 1",
+            changed(10, Transition),
+        ),
         (
             "UPDATE identity SET created_us = created_us + 1",
             changed(1, Opened),
@@ -154,7 +179,19 @@ fn ways() -> Vec<(&'static str, (i64, Fault))> {
             "DELETE FROM fates WHERE seq = 3",
             (6, Fault::Unbound { kind: Resolved }),
         ),
+        (
+            "DELETE FROM device_transitions",
+            (10, Fault::Unbound { kind: Transition }),
+        ),
+        (
+            "UPDATE device_transitions SET seq = 20",
+            (10, Fault::Unbound { kind: Transition }),
+        ),
         ("DELETE FROM chain WHERE seq = 5", (5, Fault::Missing)),
+        (
+            "DELETE FROM device_transitions; DELETE FROM chain WHERE seq = 10",
+            (10, Fault::Missing),
+        ),
         ("DELETE FROM chain WHERE seq = 1", (2, Fault::NoBeginning)),
         ("DELETE FROM chain", (1, Fault::NoBeginning)),
         // The links of a removed command closed up.
@@ -191,8 +228,23 @@ fn ways() -> Vec<(&'static str, (i64, Fault))> {
             outside("operations", 2),
         ),
         (
-            "INSERT INTO chain SELECT 11, kind, reference, at_us, hash FROM chain WHERE seq = 10",
-            changed(11, Intended),
+            "INSERT INTO device_transitions SELECT 12, device, from_state, to_state, reason, detail, at_us \
+             FROM device_transitions",
+            outside("device_transitions", 12),
+        ),
+        (
+            "INSERT INTO device_transitions SELECT 3, device, from_state, to_state, reason, detail, at_us \
+             FROM device_transitions",
+            outside("device_transitions", 3),
+        ),
+        // The link of a transition told a second time.
+        (
+            "INSERT INTO chain SELECT 12, kind, reference, at_us, hash FROM chain WHERE seq = 10",
+            changed(12, Transition),
+        ),
+        (
+            "INSERT INTO chain SELECT 12, kind, reference, at_us, hash FROM chain WHERE seq = 11",
+            changed(12, Intended),
         ),
         // The end cut off, and what it bound left behind.
         (
@@ -230,7 +282,8 @@ async fn a_chain_that_was_cut_off_cleanly_shows_to_whoever_kept_its_head() {
     let known = check(&place, None).await.head;
     tamper(
         &place,
-        "DELETE FROM chain WHERE seq > 8; DELETE FROM operations; DELETE FROM commands WHERE command_id = 'c'",
+        "DELETE FROM chain WHERE seq > 8; DELETE FROM operations; DELETE FROM device_transitions; \
+         DELETE FROM commands WHERE command_id = 'c'",
     )
     .await;
     assert_eq!(check(&place, None).await.first_break, None);

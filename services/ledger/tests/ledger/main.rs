@@ -6,6 +6,7 @@
 mod batches;
 mod chain;
 mod durability;
+mod health;
 mod locking;
 mod opening;
 mod paging;
@@ -13,6 +14,8 @@ mod pressure;
 mod retention;
 mod revisions;
 mod secrets;
+mod settings;
 mod support;
 mod tail;
+mod transitions;
 mod upgrade;

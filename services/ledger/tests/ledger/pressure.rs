@@ -68,14 +68,14 @@ async fn a_hundred_thousand_writes_beside_a_pinned_reader_are_all_kept_and_the_w
 }
 
 /// A small file system of its own; gone with the value.
-struct SmallDisk {
-    at: PathBuf,
+pub(crate) struct SmallDisk {
+    pub(crate) at: PathBuf,
     _place: Place,
 }
 
 impl SmallDisk {
     /// Only root may: to anybody else this is a failure, and no pass.
-    fn mount(size: &str) -> Self {
+    pub(crate) fn mount(size: &str) -> Self {
         let place = Place::new();
         let at = place.directory().join("disk");
         fs::create_dir(&at).unwrap();

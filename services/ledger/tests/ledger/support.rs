@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use fleetgate_ledger::{
-    Ledger, LedgerConfig, NewFate, NewIntent, NewOperation, NewRecord, NewResolution, Outcome,
+    Cordon, DeviceSettings, Ledger, LedgerConfig, NewFate, NewIntent, NewOperation, NewRecord,
+    NewResolution, NewTransition, Outcome, Quarantine,
 };
 use fleetgate_runner::{CommandId, CommandKind, Effect, Fate};
 use futures_util::future::join_all;
@@ -16,6 +17,7 @@ use sqlx::{ConnectOptions, SqliteConnection};
 use tempfile::TempDir;
 
 pub(crate) const PHONE: &str = "00008110-000978540290401E";
+pub(crate) const OTHER: &str = "00008020-00060D691AD8003A";
 
 /// A directory with the place of a ledger in it.
 pub(crate) struct Place {
@@ -199,5 +201,39 @@ pub(crate) fn operation(what: &str) -> NewOperation {
         what: what.to_owned(),
         target: Some(PHONE.to_owned()),
         detail: [("n".to_owned(), json!(1))].into_iter().collect(),
+    }
+}
+
+/// What happened to [`PHONE`]: from ATTACHED to READY.
+pub(crate) fn transition(reason: &str) -> NewTransition {
+    NewTransition {
+        device: PHONE.parse().unwrap(),
+        from: "ATTACHED".to_owned(),
+        to: "READY".to_owned(),
+        reason: reason.to_owned(),
+        detail: Some("the runner answered".to_owned()),
+    }
+}
+
+/// Everything that can be said of a phone.
+pub(crate) fn settings(device: &str, alias: Option<&str>) -> DeviceSettings {
+    let since = UNIX_EPOCH + Duration::from_micros(1_750_000_000_000_001);
+    DeviceSettings {
+        device: device.parse().unwrap(),
+        alias: alias.map(ToOwned::to_owned),
+        labels: [("rack", "b"), ("model", "iPhone \"15\"")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into_iter()
+            .collect(),
+        cordon: Some(Cordon {
+            reason: "new battery".to_owned(),
+            who: "ada".to_owned(),
+            since,
+            until: Some(since + Duration::from_secs(3600)),
+        }),
+        quarantine: Some(Quarantine {
+            reason: "LAUNCH_FAILED".to_owned(),
+            since,
+        }),
     }
 }

@@ -3,7 +3,9 @@
 use fleetgate_ledger::{Cursor, EventKind, LedgerError, Subject};
 use fleetgate_runner::Fate;
 
-use crate::support::{Place, conclude, id, operation, read, record, resolve, run, tap, unknown};
+use crate::support::{
+    PHONE, Place, conclude, id, operation, read, record, resolve, run, tap, transition, unknown,
+};
 
 #[tokio::test]
 async fn every_event_is_told_in_its_order_with_what_it_is_about() {
@@ -19,6 +21,7 @@ async fn every_event_is_told_in_its_order_with_what_it_is_about() {
     ledger.record(read("r")).await.unwrap();
     ledger.record(read("r")).await.unwrap();
     ledger.operation(operation("cordon")).await.unwrap();
+    ledger.transition(transition("RUNNER_READY")).await.unwrap();
 
     let page = ledger.tail(None, 0).await.unwrap();
     let kinds: Vec<EventKind> = page.events.iter().map(|event| event.kind).collect();
@@ -33,6 +36,7 @@ async fn every_event_is_told_in_its_order_with_what_it_is_about() {
             EventKind::Recorded,
             EventKind::Repeated,
             EventKind::Operation,
+            EventKind::Transition,
         ]
     );
     let fates: Vec<Option<Fate>> = page
@@ -62,7 +66,15 @@ async fn every_event_is_told_in_its_order_with_what_it_is_about() {
     };
     assert_eq!((told.who.as_str(), told.what.as_str()), ("ada", "cordon"));
     assert_eq!(told.detail, operation("cordon").detail);
-    assert_eq!(page.cursor, Some(page.events[7].cursor));
+    let Subject::Transition(told) = &page.events[8].subject else {
+        panic!("{:?}", page.events[8])
+    };
+    let moved = transition("RUNNER_READY");
+    assert_eq!((told.seq, told.at), (9, page.events[8].at));
+    assert_eq!(told.device.as_str(), PHONE);
+    assert_eq!((&told.from, &told.to), (&moved.from, &moved.to));
+    assert_eq!((&told.reason, &told.detail), (&moved.reason, &moved.detail));
+    assert_eq!(page.cursor, Some(page.events[8].cursor));
     assert_eq!(ledger.now().await.unwrap(), page.cursor);
     ledger.close().await;
 }
