@@ -7,12 +7,14 @@
 //! read from a file.
 
 mod config;
+mod lockdown;
 mod names;
 mod runner_reply;
 mod runner_request;
 mod usbmux;
 
 pub use config::config;
+pub use lockdown::lockdown;
 pub use names::names;
 pub use runner_reply::runner_reply;
 pub use runner_request::runner_request;

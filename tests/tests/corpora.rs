@@ -35,6 +35,11 @@ fn the_usbmux_codec_holds_for_its_corpus() {
 }
 
 #[test]
+fn the_lockdown_codec_holds_for_its_corpus() {
+    replay("lockdown", fuzz::lockdown);
+}
+
+#[test]
 fn the_runners_requests_hold_for_their_corpus() {
     replay("runner_request", fuzz::runner_request);
 }
@@ -62,6 +67,7 @@ fn every_fuzz_target_has_a_corpus_that_is_replayed() {
     };
     let replayed = [
         "config",
+        "lockdown",
         "names",
         "runner_reply",
         "runner_request",

@@ -71,9 +71,9 @@ impl Stroke {
 
 fn merged(inventories: &[Inventory]) -> (BTreeMap<Udid, Presence>, Vec<(usize, Udid)>) {
     let mut merge = Merge::default();
-    inventories
-        .iter()
-        .for_each(|inventory| merge.add(inventory));
+    for inventory in inventories {
+        merge.add(inventory);
+    }
     merge.finish()
 }
 
