@@ -34,6 +34,8 @@ pub(crate) struct Rejected {
     message: String,
     device: Option<String>,
     command_id: Option<String>,
+    /// Whether it was to change the device.
+    mutation: bool,
     fate: Option<Fate>,
     effect: Option<Effect>,
     reactivated: bool,
@@ -92,6 +94,7 @@ impl Rejected {
             message: format!("no gateway at {server}: {cause}"),
             device: None,
             command_id: None,
+            mutation: false,
             fate: Some(Fate::NotSent),
             effect: Some(Effect::None),
             reactivated: false,
@@ -140,6 +143,7 @@ impl Rejected {
             },
             device: fact("device").cloned(),
             command_id,
+            mutation: asked.mutation,
             fate,
             effect,
             reactivated: fact("reactivated").is_some_and(|fact| fact == "true"),
@@ -186,13 +190,15 @@ impl Rejected {
 
     /// What the process ends with.
     pub(crate) fn exit(&self) -> Exit {
+        // What only reads may be asked again, whatever became of it.
+        let late_read = !self.mutation && self.code == Code::DeadlineExceeded;
         match self.fate {
-            Some(Fate::Unspecified | Fate::Unknown) => return Exit::FateUnknown,
+            Some(Fate::Unspecified | Fate::Unknown) if !late_read => return Exit::FateUnknown,
             // It happened, and something went wrong besides.
             Some(Fate::Completed | Fate::CompletedResultLost) => return Exit::Other,
             // Busy and wedged runners too gave a verdict, but did nothing.
             Some(Fate::Failed) if self.code != Code::Unavailable => return Exit::Failed,
-            Some(Fate::Failed | Fate::NotSent) | None => {}
+            Some(Fate::Unspecified | Fate::Unknown | Fate::Failed | Fate::NotSent) | None => {}
         }
         match self.code {
             Code::InvalidArgument | Code::OutOfRange => Exit::Usage,

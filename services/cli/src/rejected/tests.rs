@@ -154,6 +154,45 @@ fn a_deadline_that_passed_in_the_queue_is_safe_to_ask_again() {
 }
 
 #[test]
+fn a_read_that_was_sent_and_is_late_may_be_asked_again() {
+    let status = from_gateway(
+        Code::DeadlineExceeded,
+        "DEADLINE_EXCEEDED",
+        &[
+            ("command_id", "c-12"),
+            ("fate", "UNKNOWN"),
+            ("effect", "UNKNOWN"),
+        ],
+    );
+    let read = Rejected::of(&status, Asked::read("c-12"), &context());
+    assert_eq!(read.exit(), Exit::Unavailable);
+    let mutation = Rejected::of(&status, Asked::mutation("c-12"), &context());
+    assert_eq!(mutation.exit(), Exit::FateUnknown);
+}
+
+#[test]
+fn what_the_gateway_or_the_way_to_it_is_at_fault_for_may_pass() {
+    let passes =
+        |code| Rejected::of(&Status::new(code, ""), Asked::nothing(), &context()).may_pass();
+    for code in [
+        Code::Unavailable,
+        Code::Unknown,
+        Code::Internal,
+        Code::Cancelled,
+    ] {
+        assert!(passes(code), "{code}");
+    }
+    for code in [
+        Code::Unimplemented,
+        Code::InvalidArgument,
+        Code::Unauthenticated,
+        Code::DeadlineExceeded,
+    ] {
+        assert!(!passes(code), "{code}");
+    }
+}
+
+#[test]
 fn a_connection_that_broke_during_a_mutation_proves_nothing() {
     for status in [
         Status::unavailable("transport error"),

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::process::Stdio;
 
-use fleetgate_gateway::config::{Alias, DeviceConfig, Devices, Listen, RunnerPort};
 use fleetgate_gateway::{Config, Gateway, Overrides};
 use fleetgate_simulator::{Fault, Lab, Phone, Scenario};
 use serde_json::Value;
@@ -28,6 +27,9 @@ pub(crate) struct Bench {
     lab: Lab,
     gateway: Gateway,
 }
+
+/// The configuration of a lab whose runners are up already.
+const STATIC: &str = "[runner]\nport = 8100\n";
 
 /// What the binary said.
 #[derive(Debug)]
@@ -84,44 +86,73 @@ pub(crate) async fn run<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdi
     }
 }
 
+async fn gateway(directory: &TempDir) -> Gateway {
+    let file = directory.path().join("fleetgate.toml");
+    let config = Config::load_with(Some(&file), []).unwrap();
+    Gateway::start(config, Overrides::default()).await.unwrap()
+}
+
 impl Bench {
     /// Starts the lab and the gateway, and waits until the phones are ready.
     pub(crate) async fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("usbmuxd");
-        let scenario = Scenario::fleet(2).scaled(TIME_SCALE);
-        let first = &scenario.phones[0];
-        let device = DeviceConfig {
-            alias: Some(Alias::try_from(DEVICE.to_owned()).unwrap()),
-            ..DeviceConfig::new(first.udid.clone())
-        };
-        let mut config = Config::default();
-        config.server.listen =
-            Listen::try_from(std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        config.usbmuxd.address = Some(socket.to_string_lossy().parse().unwrap());
-        config.ledger.path = directory.path().join("ledger.db");
-        config.runner.port = Some(RunnerPort::try_from(first.port).unwrap());
-        config.device = Devices::try_from(vec![device]).unwrap();
+        Self::configured(STATIC).await
+    }
 
-        let lab = Lab::start(scenario);
-        lab.serve_unix(&socket).await.unwrap();
-        let gateway = Gateway::start(config, Overrides::default()).await.unwrap();
-        let server = format!("http://{}", gateway.local_addr());
-        let bench = Self {
+    /// The same under more configuration, in which runners come up.
+    pub(crate) async fn configured(more: &str) -> Self {
+        let bench = Self::open(more).await;
+        bench.until_table(" ready ", 2).await;
+        bench
+    }
+
+    /// Starts the lab and the gateway, whatever becomes of the phones.
+    pub(crate) async fn open(more: &str) -> Self {
+        Self::scaled(TIME_SCALE, more).await
+    }
+
+    /// The same where a phone's second takes this long.
+    pub(crate) async fn scaled(scale: f64, more: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let lab = Lab::start(Scenario::fleet(2).scaled(scale));
+        lab.serve_unix(directory.path().join("usbmuxd"))
+            .await
+            .unwrap();
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\n[usbmuxd]\naddress = {:?}\n\
+             [ledger]\npath = {:?}\n[[device]]\nudid = \"{}\"\nalias = \"{DEVICE}\"\n{more}",
+            directory.path().join("usbmuxd"),
+            directory.path().join("ledger.db"),
+            lab.phones()[0].udid(),
+        );
+        std::fs::write(directory.path().join("fleetgate.toml"), text).unwrap();
+        let gateway = gateway(&directory).await;
+        Self {
+            server: format!("http://{}", gateway.local_addr()),
             directory,
-            server,
             lab,
             gateway,
-        };
-        while bench
-            .ask(&["devices"])
-            .await
-            .text()
-            .matches(" ready ")
-            .count()
-            < 2
-        {}
-        bench
+        }
+    }
+
+    /// Ends the gateway and starts another, which may listen elsewhere.
+    pub(crate) async fn restarted(self) -> Self {
+        self.gateway.shutdown().await;
+        let gateway = gateway(&self.directory).await;
+        Self {
+            server: format!("http://{}", gateway.local_addr()),
+            gateway,
+            ..self
+        }
+    }
+
+    /// Waits until the table of phones has a text so often.
+    pub(crate) async fn until_table(&self, text: &str, times: usize) {
+        while self.ask(&["devices"]).await.text().matches(text).count() < times {}
+    }
+
+    /// The lab.
+    pub(crate) fn lab(&self) -> &Lab {
+        &self.lab
     }
 
     /// The first phone, as the lab sees it.

@@ -163,6 +163,27 @@ async fn a_deadline_that_passes_ends_with_6_and_the_command_goes_on() {
 }
 
 #[tokio::test]
+async fn a_deadline_that_passes_in_the_queue_ends_with_4_and_the_gateways_word_that_nothing_was_sent()
+ {
+    let bench = Bench::start().await;
+    bench.plant(json!({ "on": "tap", "inject": { "slow": { "by": "20s" } } }));
+    let (said, _) = tokio::join!(
+        async {
+            bench.phone().wait_until(|phone| phone.in_flight == 1).await;
+            let waiting = [&["--timeout", "300ms"][..], &TAP].concat();
+            bench.ask(&waiting).await
+        },
+        bench.ask(&TAP)
+    );
+    assert_eq!(said.code, 4, "{}", said.stderr);
+    for told in ["DEADLINE_IN_QUEUE", "fate:    not_sent", "effect:  none"] {
+        assert!(said.stderr.contains(told), "{told}: {}", said.stderr);
+    }
+    assert_eq!(bench.phone().effects().len(), 1);
+    bench.end().await;
+}
+
+#[tokio::test]
 async fn a_picture_that_fails_leaves_the_old_file_alone() {
     let bench = Bench::start().await;
     let path = bench.directory.path().join("screen.png");

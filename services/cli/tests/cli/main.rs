@@ -5,7 +5,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
 mod bench;
+mod doctor;
 mod events;
 mod failures;
+mod operators;
+mod pipe;
 mod processes;
+mod terminal;
 mod verbs;
+mod watch;

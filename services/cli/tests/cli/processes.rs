@@ -10,9 +10,9 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::bench::{APP, fleetgate, run};
 
-type Output = Lines<BufReader<ChildStdout>>;
+pub(crate) type Output = Lines<BufReader<ChildStdout>>;
 
-fn spawn(args: &[&str]) -> (Child, Output) {
+pub(crate) fn spawn(args: &[&str]) -> (Child, Output) {
     let mut child = fleetgate()
         .args(args)
         .stderr(Stdio::null())
@@ -23,7 +23,7 @@ fn spawn(args: &[&str]) -> (Child, Output) {
 }
 
 /// The first line that has this in it.
-async fn line_with(lines: &mut Output, text: &str) -> String {
+pub(crate) async fn line_with(lines: &mut Output, text: &str) -> String {
     while let Some(line) = lines.next_line().await.unwrap() {
         if line.contains(text) {
             return line;
@@ -32,7 +32,7 @@ async fn line_with(lines: &mut Output, text: &str) -> String {
     panic!("it ended without saying {text:?}");
 }
 
-async fn signal(child: &Child, name: &str) {
+pub(crate) async fn signal(child: &Child, name: &str) {
     let pid = child.id().unwrap().to_string();
     assert!(
         Command::new("kill")
@@ -45,7 +45,7 @@ async fn signal(child: &Child, name: &str) {
 }
 
 /// The word after a text.
-fn after<'a>(line: &'a str, text: &str) -> &'a str {
+pub(crate) fn after<'a>(line: &'a str, text: &str) -> &'a str {
     line.split(text)
         .nth(1)
         .and_then(|rest| rest.split_whitespace().next())
@@ -70,6 +70,31 @@ async fn a_gateway_says_where_it_listens_and_ends_in_peace_at_sigterm_and_sigint
         signal(&child, name).await;
         assert_eq!(child.wait().await.unwrap().code(), Some(0), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_drained_ends_in_peace() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = fleetgate()
+        .arg("serve")
+        .env("FLEETGATE_SERVER__LISTEN", "127.0.0.1:0")
+        .env("FLEETGATE_LEDGER__PATH", directory.path().join("ledger.db"))
+        .env("FLEETGATE_USBMUXD__ADDRESS", directory.path().join("mux"))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let said = line_with(&mut lines, "listening on ").await;
+    let server = after(&said, "listening on ");
+    let drained = run(
+        [
+            "--server", server, "drain", "--reason", "upgrade", "-o", "json",
+        ],
+        "",
+    )
+    .await;
+    assert_eq!(drained.json()["draining"], true);
+    assert_eq!(child.wait().await.unwrap().code(), Some(0));
 }
 
 /// What a gateway logs from its start to its end, line by line.

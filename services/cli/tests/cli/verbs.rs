@@ -21,6 +21,11 @@ async fn devices_are_listed_with_their_aliases() {
     assert_eq!(devices[0]["udid"], bench.phone().udid().to_string());
     assert_eq!(devices[0]["alias"], DEVICE);
     assert_eq!(devices[1]["alias"], serde_json::Value::Null);
+    assert_eq!(devices[0]["state_reason"], "RUNNER_READY");
+    let table = bench.ask(&["devices"]).await;
+    for line in table.text().lines() {
+        assert!(line.chars().count() <= 120, "{line}");
+    }
     bench.end().await;
 }
 
@@ -59,6 +64,32 @@ async fn a_tap_lands_once_and_its_fate_can_be_looked_up() {
             .text()
             .contains("fate:       completed")
     );
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn a_command_that_is_asked_for_twice_with_one_id_is_done_once() {
+    let bench = Bench::start().await;
+    let args = [
+        "tap",
+        DEVICE,
+        "--app",
+        APP,
+        "--x",
+        "200",
+        "--y",
+        "20",
+        "--command-id",
+        "tap-1",
+        "-o",
+        "json",
+    ];
+    for _ in 0..2 {
+        let tapped = bench.ask(&args).await.json();
+        assert_eq!(tapped["receipt"]["command_id"], "tap-1");
+        assert_eq!(tapped["receipt"]["fate"], "completed");
+    }
+    assert_eq!(bench.phone().effects().len(), 1);
     bench.end().await;
 }
 
