@@ -40,6 +40,7 @@ pub mod foreign;
 pub mod fuzz;
 pub mod invariants;
 pub mod lane;
+pub mod launching;
 pub mod mend;
 pub mod mirror;
 pub mod outcome;
@@ -106,7 +107,16 @@ impl Rig {
         configure: impl FnOnce(&mut Config),
     ) -> Self {
         let time_scale = scenario.time_scale;
-        let lab = Lab::start(scenario);
+        Self::before(Lab::start(scenario), time_scale, reach, configure).await
+    }
+
+    /// A gateway before a lab that runs already, on a clock of that scale.
+    pub async fn before(
+        lab: Lab,
+        time_scale: f64,
+        reach: Reach,
+        configure: impl FnOnce(&mut Config),
+    ) -> Self {
         let dir = TempDir::new().expect("a temporary directory");
         let mut config = test_config(dir.path());
         reach.open(&lab, dir.path(), &mut config).await;

@@ -90,9 +90,16 @@ impl Place {
     }
 
     /// `fleetgate serve` on the ledger at `ledger`, with these lines besides.
+    /// It asks phones nothing of itself, unless these say so.
     pub fn serve_on(&self, ledger: &Path, more: &str) -> Command {
+        let quiet = if more.contains("[health]") {
+            ""
+        } else {
+            "[health]\nprobe_interval = '0s'\nfacts = false\n"
+        };
         let text = format!(
             "{more}\n\
+             {quiet}\
              [ledger]\npath = '{}'\n\
              [usbmuxd]\naddress = '{}'\n\
              [runner]\nport = {}\n\

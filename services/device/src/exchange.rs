@@ -92,13 +92,25 @@ impl RunnerExchange {
         Ok(Envelope::decode(kind, &reply.body)?)
     }
 
+    /// Why there is nobody to connect to: no runner, or not even a phone.
+    fn nobody(&self) -> SendError {
+        let view = self.hosts.view();
+        let view = view.borrow();
+        let presence = view.devices.get(&self.device);
+        if presence.is_some_and(|presence| presence.by_cable) {
+            SendError::NotListening { port: None }
+        } else {
+            SendError::NotAttached
+        }
+    }
+
     /// A pipe to the runner that is up. Follows the runner to another port while
     /// the connection is being made.
     async fn connect(&self) -> Result<ToRunner, SendError> {
         let mut port = self.port.clone();
         loop {
             let number = *port.borrow_and_update();
-            let number = number.ok_or(SendError::NotListening { port: None })?;
+            let number = number.ok_or_else(|| self.nobody())?;
             let made = tokio::select! {
                 biased;
                 made = self.hosts.connect(&self.device, number) => made,

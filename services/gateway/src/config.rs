@@ -29,6 +29,8 @@ mod tests;
 mod together;
 mod values;
 
+pub use fleetgate_launch::LaunchSpec;
+
 pub use devices::{DeviceConfig, Devices};
 pub use fleet::{AdminSection, HealthSection, RunnerSection};
 pub use hosts::{HostConfig, Hosts, LOCAL};

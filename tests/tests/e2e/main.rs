@@ -12,6 +12,8 @@ mod conditions;
 mod conflicts;
 mod deadlines;
 mod draining;
+mod fleet_health;
+mod fleet_launch;
 mod duplicates;
 mod echoes;
 mod gestures;

@@ -88,6 +88,26 @@ fn words(event: &pb::LedgerEvent) -> String {
     }
 }
 
+/// A rig with one phone, which is on record as plugged in.
+async fn plugged() -> Rig {
+    let rig = Rig::plain(1).await;
+    let request = pb::ListDeviceTransitionsRequest {
+        device: rig.udid(0),
+        ..pb::ListDeviceTransitionsRequest::default()
+    };
+    soon("a record of the phone", async {
+        loop {
+            let listed = rig.fleet().list_device_transitions(request.clone()).await;
+            if !listed.unwrap().get_ref().transitions.is_empty() {
+                return;
+            }
+            fleetgate_tests::pause().await;
+        }
+    })
+    .await;
+    rig
+}
+
 async fn press(rig: &Rig, id: &str) {
     plain::send(rig, &rig.udid(0), CommandKind::Button, id)
         .await
@@ -96,7 +116,7 @@ async fn press(rig: &Rig, id: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_come_in_order_and_any_cursor_goes_on_behind_its_event() {
-    let rig = Rig::plain(1).await;
+    let rig = plugged().await;
     press(&rig, "a").await;
     plain::send(&rig, &rig.udid(0), CommandKind::Screenshot, "b")
         .await
@@ -109,6 +129,7 @@ async fn events_come_in_order_and_any_cursor_goes_on_behind_its_event() {
         told,
         [
             "ledger opened",
+            &format!("moved {}", rig.udid(0)),
             "intended a",
             "concluded a",
             "concluded b",
@@ -117,8 +138,8 @@ async fn events_come_in_order_and_any_cursor_goes_on_behind_its_event() {
         ]
     );
     let seqs: Vec<_> = events.iter().map(|(_, event)| event.seq).collect();
-    assert_eq!(seqs, (1..=6).collect::<Vec<_>>());
-    let Some(Entry::Concluded(command)) = &events[5].1.entry else {
+    assert_eq!(seqs, (1..=7).collect::<Vec<_>>());
+    let Some(Entry::Concluded(command)) = &events[6].1.entry else {
         panic!("a conclusion")
     };
     assert_eq!(*command, rig.find("c").await.unwrap());
@@ -130,8 +151,13 @@ async fn events_come_in_order_and_any_cursor_goes_on_behind_its_event() {
             until_now: true,
             ..after(cursor)
         };
-        let rest = Tail::open(&rig, request).await.rest().await;
+        let mut rest = Tail::open(&rig, request).await.rest().await;
+        // The phone has been found anew since.
+        let since = rest.split_off(events.len() - n - 1);
         assert_eq!(rest, events[n + 1..]);
+        for (_, event) in since {
+            assert!(words(&event).starts_with("moved "), "{event:?}");
+        }
     }
     rig.stop().await;
 }
@@ -224,7 +250,7 @@ async fn what_retention_removed_is_told_as_a_gap_and_the_stream_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_misses_nothing_and_keeps_nobody_waiting() {
     const PRESSES: usize = 200;
-    let rig = Rig::plain(1).await;
+    let rig = plugged().await;
     let mut slow = Tail::open(&rig, from_now()).await;
     for n in 0..PRESSES {
         press(&rig, &format!("p-{n}")).await;
@@ -244,7 +270,7 @@ async fn a_slow_reader_misses_nothing_and_keeps_nobody_waiting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_stops_tells_everything_and_then_where_to_go_on() {
-    let rig = Rig::plain(1).await;
+    let rig = plugged().await;
     let mut tail = Tail::open(&rig, from_now()).await;
     press(&rig, "last").await;
     let mut stopping = JoinSet::new();

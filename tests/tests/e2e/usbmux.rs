@@ -199,7 +199,7 @@ async fn a_number_that_usbmuxd_denies_is_looked_up_again_once() {
     rig.phone(0).fault(Injection::ConnectResult { number: 2 });
     fails(&rig, CommandKind::Tap, "denied", UNATTACHED).await;
     assert_eq!(rig.phone(0).report().connects.usb, 3);
-    until_state(&rig, &rig.udid(0), DeviceState::Attached).await;
+    rig.attached().await;
     lands(&rig, 0, "back").await;
     rig.stop().await;
 }

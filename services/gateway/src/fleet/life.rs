@@ -251,6 +251,8 @@ pub(crate) struct Life {
     launched_at: Option<Instant>,
     /// How often in a row it has failed.
     failures: u32,
+    /// When it did last.
+    failed_at: Option<Instant>,
 
     health: Health,
 
@@ -291,6 +293,7 @@ impl Life {
             port: None,
             launched_at: None,
             failures: 0,
+            failed_at: None,
             health: Health::default(),
             grace_until: None,
             stable_at: None,
@@ -381,6 +384,7 @@ impl Life {
     }
 
     /// Why it is left alone, if it is.
+    #[cfg(test)]
     pub(crate) fn quarantine(&self) -> Option<&str> {
         self.quarantine.as_deref()
     }
@@ -476,6 +480,11 @@ impl Life {
 
     fn detach(&mut self) {
         self.was_absent = true;
+        // A runner that failed just before did so for want of its phone.
+        let with_it = self.failed_at.take().is_some_and(|failed_at| {
+            self.now.saturating_duration_since(failed_at) < self.policy.farewell
+        });
+        self.failures = self.failures.saturating_sub(u32::from(with_it));
         self.forget_runner();
         match self.child {
             Child::None => self.phase = Phase::Rest,

@@ -149,16 +149,12 @@ impl Life {
                     self.health.is_lost = true;
                     self.stable_at = None;
                     self.show(Reason::RunnerUnreachable, Some(why));
-                    self.ask_in_turn();
+                    self.look_again();
                 }
             }
             (Phase::Rest, _) => {
                 self.health.is_lost = true;
-                // It may be about to come up.
-                let doublings = self.health.misses.min(16);
-                self.health.misses += 1;
-                let pause = self.policy.first_look.saturating_mul(1 << doublings);
-                self.ask_after(pause.min(self.policy.health.probe_interval));
+                self.look_again();
                 if self.state == State::Attached {
                     self.explain(Reason::RunnerUnreachable, Some(why));
                 } else {
@@ -166,6 +162,17 @@ impl Life {
                 }
             }
             (Phase::Yielding { .. } | Phase::Stopping { .. } | Phase::Pausing { .. }, _) => {}
+        }
+    }
+
+    /// Asks again soon, and then more and more seldom: a runner that does not
+    /// answer may be about to come up.
+    fn look_again(&mut self) {
+        if self.policy.probes() {
+            let doublings = self.health.misses.min(16);
+            self.health.misses += 1;
+            let pause = self.policy.first_look.saturating_mul(1 << doublings);
+            self.ask_after(pause.min(self.policy.health.probe_interval));
         }
     }
 

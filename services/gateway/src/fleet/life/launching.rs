@@ -255,6 +255,7 @@ impl Life {
             return Then::Rest;
         }
         self.failures += 1;
+        self.failed_at = Some(self.now);
         if self.failures < self.policy.health.quarantine_after.get() {
             return Then::Retry;
         }

@@ -586,6 +586,16 @@ fn a_process_survives_a_short_replug_and_is_ended_after_a_long_one() {
 }
 
 #[test]
+fn a_runner_that_notices_the_unplugging_first_has_not_failed() {
+    let mut story = Story::up(COMMAND);
+    story.process(Process::Exited("the phone is gone".to_owned()));
+    assert_eq!(story.life.failures(), 1);
+    story.wait(secs(1));
+    story.step(Input::Presence(None));
+    assert_eq!(story.life.failures(), 0);
+}
+
+#[test]
 fn a_launch_that_has_not_begun_does_not_begin_for_a_phone_that_is_gone() {
     let mut story = Story::of(COMMAND);
     story.step(Input::Presence(Some(seen(1))));
