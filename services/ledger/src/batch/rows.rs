@@ -248,8 +248,8 @@ impl<'a> OperationJson<'a> {
 
 /// A row of `device_transitions`.
 #[derive(Serialize)]
-pub(super) struct TransitionJson<'a> {
-    pub(super) seq: i64,
+pub(crate) struct TransitionJson<'a> {
+    pub(crate) seq: i64,
     device: &'a str,
     from: &'a str,
     to: &'a str,
@@ -263,7 +263,7 @@ impl TableRow for TransitionJson<'_> {
 }
 
 impl<'a> TransitionJson<'a> {
-    pub(super) fn of(seq: i64, at: i64, transition: &'a NewTransition) -> Self {
+    pub(crate) fn of(seq: i64, at: i64, transition: &'a NewTransition) -> Self {
         Self {
             seq,
             device: transition.device.as_str(),
@@ -275,7 +275,7 @@ impl<'a> TransitionJson<'a> {
         }
     }
 
-    pub(super) fn bind(&self, event: &mut Event) {
+    pub(crate) fn bind(&self, event: &mut Event) {
         event.text(self.device);
         event.text(self.from);
         event.text(self.to);

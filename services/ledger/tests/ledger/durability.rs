@@ -9,7 +9,9 @@ use fleetgate_ledger::{
 use fleetgate_runner::{CommandKind, Effect, Fate};
 use futures_util::future::{join, join_all};
 
-use crate::support::{Place, completed, conclude, id, record, run, tap, until};
+use crate::support::{
+    PHONE, Place, completed, conclude, id, operation, record, run, settings, tap, transition, until,
+};
 
 #[tokio::test]
 async fn what_was_written_reads_back_the_same_after_a_reopening() {
@@ -76,6 +78,12 @@ async fn an_acknowledged_entry_is_in_the_files_at_once() {
     let place = Place::new();
     let ledger = place.open().await;
     ledger.intend(tap("a")).await.unwrap();
+    ledger.transition(transition("PLUGGED")).await.unwrap();
+    let told = settings(PHONE, Some("front"));
+    ledger
+        .set_device(told.clone(), operation("update_device"))
+        .await
+        .unwrap();
     let crashed = Place::new();
     for (path, bytes) in place.files() {
         fs::write(crashed.directory().join(path.file_name().unwrap()), bytes).unwrap();
@@ -83,6 +91,11 @@ async fn an_acknowledged_entry_is_in_the_files_at_once() {
 
     let survivor = crashed.open().await;
     assert!(survivor.command(&id("a")).await.unwrap().is_some());
+    let moves = survivor.transitions(&told.device, 0, None).await.unwrap();
+    assert_eq!(moves.transitions.len(), 1);
+    assert_eq!(survivor.device_settings().await.unwrap(), [told]);
+    let report = survivor.verify(None).await.unwrap();
+    assert_eq!((report.first_break, report.events), (None, 4));
     survivor.close().await;
     ledger.close().await;
 }
@@ -310,6 +323,15 @@ async fn every_call_can_be_made_from_a_task() {
         ledger.record(record("b")).await?;
         let found = ledger.command(&id("a")).await?;
         let page = ledger.commands(CommandQuery::default()).await?;
+        ledger.transition(transition("PLUGGED")).await?;
+        let told = settings(PHONE, None);
+        ledger
+            .set_device(told.clone(), operation("update_device"))
+            .await?;
+        ledger.device_settings().await?;
+        ledger.transitions(&told.device, 0, None).await?;
+        ledger.unsettled(None, None).await?;
+        ledger.health().await;
         ledger.close().await;
         Ok::<_, LedgerError>((found.is_some(), page.commands.len()))
     });

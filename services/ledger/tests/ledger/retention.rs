@@ -9,7 +9,8 @@ use fleetgate_ledger::{
 use sqlx::{AssertSqlSafe, Connection};
 
 use crate::support::{
-    Place, at_once, completed, conclude, id, operation, record, resolve, run, tap, unknown, until,
+    PHONE, Place, at_once, completed, conclude, count, id, operation, record, resolve, run,
+    settings, tap, transition, unknown, until,
 };
 
 const OLD: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -110,6 +111,100 @@ async fn nothing_is_removed_that_is_young_enough() {
     ledger.close().await;
     let report = verify(&place.path(), None).await.unwrap();
     assert_eq!((report.commands, report.checkpoint), (3001, None));
+}
+
+/// What phones went through goes with the links that bind it; what holds for
+/// them stays.
+#[tokio::test]
+async fn transitions_go_with_the_beginning_and_settings_never() {
+    let place = Place::new();
+    let ledger = place.open().await;
+    let kept = settings(PHONE, Some("front"));
+    ledger
+        .set_device(kept.clone(), operation("update_device"))
+        .await
+        .unwrap();
+    ledger.transition(transition("PLUGGED")).await.unwrap();
+    ledger.intend(tap("open")).await.unwrap();
+    let names: Vec<String> = (0..1500).map(|n| format!("R{n}")).collect();
+    at_once(names.iter().map(|it| ledger.transition(transition(it)))).await;
+    ledger.close().await;
+
+    let ledger = open_with(&place, nothing_kept()).await;
+    let mut plain = place.plain().await;
+    while count(&mut plain, "SELECT count(*) FROM device_transitions").await > 0 {}
+    plain.close().await.unwrap();
+    let phone = PHONE.parse().unwrap();
+    let left = ledger.transitions(&phone, 0, None).await.unwrap();
+    assert_eq!((left.transitions.len(), left.next), (0, None));
+    assert_eq!(
+        *ledger.device_settings().await.unwrap(),
+        *std::slice::from_ref(&kept)
+    );
+    assert_eq!(ledger.stats().pruned, 0);
+    let report = ledger.verify(None).await.unwrap();
+    assert_eq!(report.first_break, None);
+    assert!(
+        report.events < 20 && report.checkpoint.is_some(),
+        "{report:?}"
+    );
+
+    ledger.conclude(conclude("open")).await.unwrap();
+    ledger.close().await;
+    // Kept for as long as it is young.
+    let ledger = place.open().await;
+    ledger.transition(transition("RUNNER_READY")).await.unwrap();
+    ledger.close().await;
+    let ledger = open_with(
+        &place,
+        RetentionConfig {
+            max_age: Some(Duration::from_secs(3600)),
+            ..nothing_kept()
+        },
+    )
+    .await;
+    let left = ledger.transitions(&phone, 0, None).await.unwrap();
+    assert_eq!(left.transitions.len(), 1);
+    assert_eq!(ledger.device_settings().await.unwrap(), [kept]);
+    ledger.close().await;
+    assert!(verify(&place.path(), None).await.unwrap().is_intact());
+}
+
+#[tokio::test]
+async fn a_transition_that_was_changed_keeps_the_beginning_from_being_removed() {
+    let place = Place::new();
+    let ledger = place.open().await;
+    ledger.transition(transition("PLUGGED")).await.unwrap();
+    ledger.record(record("a")).await.unwrap();
+    ledger.record(record("b")).await.unwrap();
+    ledger.close().await;
+    let mut plain = place.plain().await;
+    run(
+        &mut plain,
+        "DROP TRIGGER device_transitions_are_never_changed",
+    )
+    .await;
+    run(
+        &mut plain,
+        "UPDATE device_transitions SET reason = 'UNPLUGGED'",
+    )
+    .await;
+    plain.close().await.unwrap();
+    let before = verify(&place.path(), None).await.unwrap().first_break;
+    let ledger = open_with(&place, nothing_kept()).await;
+    for n in 0..3 {
+        ledger.record(record(&format!("later-{n}"))).await.unwrap();
+    }
+    ledger.close().await;
+    let after = verify(&place.path(), None).await.unwrap();
+    let changed = Fault::Changed {
+        kind: EventKind::Transition,
+    };
+    assert_eq!(
+        after.first_break.as_ref().map(|it| &it.what),
+        Some(&changed)
+    );
+    assert_eq!((after.first_break, after.checkpoint), (before, None));
 }
 
 #[tokio::test]

@@ -97,7 +97,10 @@ async fn an_alias_that_another_phone_has_is_refused_and_nothing_is_written() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(ledger.device_settings().await.unwrap(), [first.clone()]);
+    assert_eq!(
+        *ledger.device_settings().await.unwrap(),
+        *std::slice::from_ref(&first)
+    );
     assert_eq!(operations(&ledger).await, ["first"]);
     // One's own may be kept.
     ledger.set_device(first, operation("again")).await.unwrap();

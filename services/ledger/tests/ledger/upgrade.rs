@@ -1,25 +1,37 @@
-//! A ledger from before there was a chain.
+//! Ledgers from before: the first version knew no chain, the second one no
+//! transitions.
 
-use fleetgate_ledger::{LedgerError, Subject, verify};
+use fleetgate_ledger::{EventKind, Head, Ledger, LedgerError, Subject, verify};
 use fleetgate_runner::Fate;
 use sqlx::Connection;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+};
 
-use crate::support::{Place, completed, conclude, count, id, record, resolve, run, tap};
+use crate::support::{
+    PHONE, Place, completed, conclude, count, id, operation, record, resolve, run, settings, tap,
+    transition, unknown,
+};
 
-/// As the first version left it: `open` without a fate, `unknown` with one that
-/// may be settled, and 2500 others.
-async fn first_version(place: &Place) {
+/// An empty file that is marked as a ledger.
+async fn marked(place: &Place, vacuum: SqliteAutoVacuum) -> SqlitePool {
     let options = SqliteConnectOptions::new()
         .filename(place.path())
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
+        .auto_vacuum(vacuum)
         .pragma("application_id", 0x464c_4754.to_string());
-    let pool = SqlitePoolOptions::new()
+    SqlitePoolOptions::new()
         .max_connections(1)
         .connect_with(options)
         .await
-        .unwrap();
+        .unwrap()
+}
+
+/// As the first version left it: `open` without a fate, `unknown` with one that
+/// may be settled, and 2500 others.
+async fn first_version(place: &Place) {
+    let pool = marked(place, SqliteAutoVacuum::None).await;
     sqlx::migrate!("../../migrations/sqlite")
         .run_to(1, &pool)
         .await
@@ -158,4 +170,155 @@ async fn a_reader_does_not_keep_it_from_being_brought_up_to_date() {
     ledger.close().await;
     let mut plain = place.plain().await;
     assert_eq!(count(&mut plain, "PRAGMA auto_vacuum").await, 2);
+}
+
+/// As a gateway of the second version left it when it was killed; written down
+/// by sqlite3.
+const SECOND: &str = include_str!("versions/2.sql");
+
+/// Its last link, and its commands that have no fate or one that may be settled.
+const LAST: (i64, &str) = (
+    24,
+    "d205975f691ac02b3a743ec35cdd3c23b17c62ddbaf54c248f1453f3031e5820",
+);
+const UNKNOWN: &str = "01a22d13-177d-7060-8a63-826180c8de53";
+const OPEN: &str = "01a22d13-1791-72fd-ad6f-93c638c1d937";
+
+async fn second_version(place: &Place) {
+    let pool = marked(place, SqliteAutoVacuum::Incremental).await;
+    sqlx::raw_sql(SECOND).execute(&pool).await.unwrap();
+    pool.close().await;
+}
+
+async fn names(ledger: &Ledger) -> Vec<String> {
+    let unsettled = ledger.unsettled(None, None).await.unwrap();
+    unsettled
+        .iter()
+        .map(|row| row.command_id.to_string())
+        .collect()
+}
+
+#[tokio::test]
+async fn what_the_second_version_wrote_is_as_its_migrations_made_it() {
+    const SCHEMA: &str = "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE '\\_sqlx%' ESCAPE '\\' \
+                          AND sql IS NOT NULL ORDER BY name";
+    let (written, made) = (Place::new(), Place::new());
+    second_version(&written).await;
+    let pool = marked(&made, SqliteAutoVacuum::Incremental).await;
+    sqlx::migrate!("../../migrations/sqlite")
+        .run_to(2, &pool)
+        .await
+        .unwrap();
+    pool.close().await;
+    let mut schemas = Vec::new();
+    for place in [&written, &made] {
+        let schema: Vec<(String, String)> = sqlx::query_as(SCHEMA)
+            .fetch_all(&mut place.plain().await)
+            .await
+            .unwrap();
+        schemas.push(schema);
+    }
+    assert_eq!(schemas[0], schemas[1]);
+    assert!(schemas[0].len() > 10);
+}
+
+#[tokio::test]
+async fn the_chain_of_the_second_version_goes_on_and_takes_transitions() {
+    let place = Place::new();
+    second_version(&place).await;
+    let older = verify(&place.path(), None).await;
+    assert!(
+        matches!(
+            older,
+            Err(LedgerError::OlderSchema {
+                found: 2,
+                known: 3,
+                ..
+            })
+        ),
+        "{older:?}"
+    );
+    let last = Head {
+        seq: LAST.0,
+        hash: LAST.1.parse().unwrap(),
+    };
+
+    let ledger = place.open().await;
+    let report = ledger.verify(Some(last)).await.unwrap();
+    assert_eq!(report.first_break, None);
+    assert!(report.known_compared);
+    assert_eq!(
+        (report.head, report.events, report.commands),
+        (last, 17, 11)
+    );
+    assert_eq!(report.checkpoint.unwrap().commands_pruned, 4);
+    let phone = PHONE.parse().unwrap();
+    let page = ledger.transitions(&phone, 0, None).await.unwrap();
+    assert_eq!(page.transitions, []);
+    assert_eq!(ledger.device_settings().await.unwrap(), []);
+
+    ledger.transition(transition("PLUGGED")).await.unwrap();
+    ledger
+        .set_device(settings(PHONE, Some("front")), operation("update_device"))
+        .await
+        .unwrap();
+    ledger.record(record("new")).await.unwrap();
+    let tail = ledger.tail(None, 500).await.unwrap();
+    let newest: Vec<EventKind> = tail.events[17..].iter().map(|event| event.kind).collect();
+    assert_eq!(
+        newest,
+        [
+            EventKind::Transition,
+            EventKind::Operation,
+            EventKind::Recorded
+        ]
+    );
+    ledger.close().await;
+
+    let ledger = place.open().await;
+    let page = ledger.transitions(&phone, 0, None).await.unwrap();
+    assert_eq!(page.transitions.len(), 1);
+    assert_eq!(page.transitions[0].seq, LAST.0 + 1);
+    assert_eq!(ledger.device_settings().await.unwrap().len(), 1);
+    let report = ledger.verify(Some(last)).await.unwrap();
+    assert!(report.is_intact() && report.known_compared);
+    ledger.close().await;
+}
+
+#[tokio::test]
+async fn what_the_second_version_left_open_can_be_settled() {
+    let place = Place::new();
+    second_version(&place).await;
+    let ledger = place.open().await;
+    assert_eq!(names(&ledger).await, [UNKNOWN, OPEN]);
+    ledger.resolve(resolve(OPEN, unknown())).await.unwrap();
+    assert_eq!(names(&ledger).await, [UNKNOWN, OPEN]);
+    for name in [UNKNOWN, OPEN] {
+        ledger.resolve(resolve(name, completed())).await.unwrap();
+    }
+    assert_eq!(names(&ledger).await, [""; 0]);
+    let history = ledger.history(&id(OPEN)).await.unwrap();
+    let fates: Vec<Fate> = history.iter().map(|word| word.outcome.fate).collect();
+    assert_eq!(fates, [Fate::Unknown, Fate::Completed]);
+    assert!(ledger.verify(None).await.unwrap().is_intact());
+    ledger.close().await;
+}
+
+#[tokio::test]
+async fn a_ledger_of_the_first_version_takes_transitions_too() {
+    let place = Place::new();
+    first_version(&place).await;
+    let ledger = place.open().await;
+    ledger.transition(transition("PLUGGED")).await.unwrap();
+    ledger
+        .set_device(settings(PHONE, None), operation("update_device"))
+        .await
+        .unwrap();
+    let page = ledger
+        .transitions(&PHONE.parse().unwrap(), 0, None)
+        .await
+        .unwrap();
+    assert_eq!(page.transitions.len(), 1);
+    assert!(ledger.verify(None).await.unwrap().is_intact());
+    ledger.close().await;
 }
