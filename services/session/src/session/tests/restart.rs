@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::condition::Condition;
-use crate::testing::{broken, tap};
+use crate::testing::{broken, soon, tap};
 use tokio::time::Instant;
 
 const A_MOMENT: Duration = Duration::from_secs(2);
@@ -30,16 +30,18 @@ async fn under_way() -> (Rig, Call, SendResponse<Envelope>) {
 
 /// Says for as long as this lasts that no runner is up.
 async fn nobody_listens<T>(rig: &mut Rig, work: impl Future<Output = T>) -> T {
-    tokio::pin!(work);
-    loop {
-        let (exchange, reply) = tokio::select! {
-            biased;
-            done = &mut work => return done,
-            next = rig.phone.next_request() => next.unwrap(),
-        };
-        let command = &exchange.request.command;
-        assert!(!command.is_mutation(), "sent: {command:?}");
-        reply.send_error(SendError::NotListening { port: None });
+    let refuse = async {
+        loop {
+            let (exchange, reply) = rig.phone.next_request().await.unwrap();
+            let command = &exchange.request.command;
+            assert!(!command.is_mutation(), "sent: {command:?}");
+            reply.send_error(SendError::NotListening { port: None });
+        }
+    };
+    tokio::select! {
+        biased;
+        done = soon(work) => done,
+        () = refuse => unreachable!("it is refused for ever"),
     }
 }
 
@@ -111,6 +113,26 @@ async fn a_hold_ends_when_a_runner_that_came_up_by_itself_is_asked() {
     assert!(begin.elapsed() <= A_MOMENT, "{:?}", begin.elapsed());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_hold_does_not_wait_for_its_pause_to_end_once_another_runner_is_heard_of() {
+    let (mut rig, call, reply) = under_way().await;
+    reply.send_error(broken());
+    nobody_listens(&mut rig, call).await.unwrap_err();
+    // Until no question follows another for longer than one is tried again for.
+    let tried_again = Duration::from_millis(700);
+    while let Ok(next) = tokio::time::timeout(tried_again, rig.phone.next_request()).await {
+        let (_, reply) = next.unwrap();
+        reply.send_error(SendError::NotListening { port: None });
+    }
+    let begin = Instant::now();
+    rig.session.hear(&up_for(A_MOMENT));
+    rig.tell("c-1", JournalState::NotAccepted).await;
+    rig.tell_uptime(A_MOMENT).await;
+    rig.settle().await;
+    assert_eq!(begin.elapsed().as_millis() / 10, 0, "at once");
+    assert_eq!(rig.session.load().condition, Condition::Ready);
+}
+
 /// A doubt that has outlasted its hold, with a runner that has been silent for
 /// so long that it is asked every few minutes only.
 async fn long_in_doubt() -> Rig {
@@ -149,6 +171,29 @@ async fn the_same_runner_is_not_asked_more_often_for_being_heard() {
     }
     let soon = tokio::time::timeout(A_MOMENT, rig.phone.next_request());
     assert!(soon.await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_that_is_found_to_be_another_is_asked_about_the_rest_as_well() {
+    let mut rig = long_in_doubt().await;
+    let (call, reply) = rig.occupy("c-2", tap()).await;
+    reply.send_error(broken());
+    nobody_listens(&mut rig, call).await.unwrap_err();
+    nobody_listens(&mut rig, tokio::time::sleep(Duration::from_secs(3000))).await;
+    let mut asked = Vec::new();
+    for _ in 0..2 {
+        let (exchange, reply) = rig.sent_kind(CommandKind::CommandStatus).await;
+        asked.push(Instant::now());
+        reply.send_response(knows_nothing(&exchange));
+        rig.tell_uptime(A_MOMENT).await;
+    }
+    rig.settle().await;
+    assert!(asked[1] - asked[0] <= Duration::from_secs(1), "{asked:?}");
+    let lines = rig.ledger.lines();
+    for name in ["c-1", "c-2"] {
+        let lost = format!("resolved {name} Unknown for good");
+        assert!(lines.contains(&lost), "{lines:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
