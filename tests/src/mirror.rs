@@ -15,10 +15,11 @@ use fleetgate_proto::v1::{
 };
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tonic::Status;
 use tonic::transport::Channel;
 
-use crate::soon;
+use crate::PATIENCE;
 
 /// What a watcher knows.
 #[derive(Debug, Clone, Default)]
@@ -149,11 +150,11 @@ impl Mirror {
 
     /// Waits until what is known is like this.
     pub async fn until(&mut self, what: &str, is: impl FnMut(&Seen) -> bool) -> Seen {
-        let known = soon(what, self.seen.wait_for(is)).await;
-        // The task keeps the sender until the stream ends, and what it knew then
-        // stays.
-        let seen = known.unwrap_or_else(|_| panic!("the stream ended before {what}"));
-        seen.clone()
+        // The stream may end meanwhile; what was known then stays.
+        if let Ok(Ok(seen)) = timeout(PATIENCE, self.seen.wait_for(is)).await {
+            return seen.clone();
+        }
+        panic!("{what} did not come; this did: {:#?}", self.seen.borrow());
     }
 
     /// Waits until a phone is in this state, by what is known now and not last.
