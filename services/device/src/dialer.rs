@@ -53,6 +53,11 @@ impl Dialer {
         &self.label
     }
 
+    /// The same, to be kept.
+    pub(crate) fn shared_label(&self) -> Arc<str> {
+        Arc::clone(&self.label)
+    }
+
     pub(crate) async fn dial(&self) -> io::Result<BoxStream> {
         (self.dial)().await
     }

@@ -72,7 +72,7 @@ pub enum FactsError {
 /// Asks a phone.
 pub(crate) async fn ask(hosts: &Hosts, device: &Udid) -> Result<Facts, FactsError> {
     let facts = async {
-        let pipe = hosts.connect(device, lockdown::PORT).await?;
+        let pipe = hosts.connect_confirmed(device, lockdown::PORT).await?;
         Conversation::on(pipe).facts().await
     };
     timeout(PATIENCE, facts)

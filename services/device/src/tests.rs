@@ -2,6 +2,7 @@
 
 mod connect;
 mod daemon;
+mod dials;
 mod exchange;
 mod facts;
 mod listen;

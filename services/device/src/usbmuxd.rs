@@ -182,7 +182,7 @@ impl Usbmuxd {
 
     /// Where it is, for people.
     pub(crate) fn address(&self) -> Arc<str> {
-        self.shared.dialer.label().into()
+        self.shared.dialer.shared_label()
     }
 
     /// Reads the table of phones as it is now.

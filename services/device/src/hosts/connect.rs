@@ -25,7 +25,9 @@ impl Hosts {
     ///
     /// Nothing has reached the phone's listener when this fails, so every error
     /// has the disposition `NotExecuted`. It has no deadline of its own: drop
-    /// the future to give up.
+    /// the future to give up. Before anything is written to the pipe, or what is
+    /// read from it is believed, its route is to be confirmed
+    /// ([`Hosts::confirm`]).
     pub async fn connect(&self, device: &Udid, port: u16) -> Result<Pipe, SendError> {
         let wire_port = Port::new(port.into()).map_err(MuxError::from)?;
         let began = Instant::now();
@@ -73,9 +75,23 @@ impl Hosts {
         }
     }
 
+    /// Connects until the route is confirmed.
+    pub(crate) async fn connect_confirmed(
+        &self,
+        device: &Udid,
+        port: u16,
+    ) -> Result<Pipe, SendError> {
+        loop {
+            let pipe = self.connect(device, port).await?;
+            if self.confirm(device, pipe.route()).await {
+                return Ok(pipe);
+            }
+        }
+    }
+
     /// Whether a route is still the way to this phone, by all that its usbmuxd
     /// has said by now, and no other host has the phone since.
-    pub(crate) async fn confirm(&self, device: &Udid, route: Route) -> bool {
+    pub async fn confirm(&self, device: &Udid, route: Route) -> bool {
         match self.shared.hosts.get(route.host) {
             Some(host) => {
                 host.usbmuxd.confirm(device, route).await && self.route(device) == Some(route)

@@ -1,18 +1,14 @@
 //! Pipes to phones: by which number, and what usbmuxd's answers mean.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fleetgate_runner::{Disposition, SendError};
 use fleetgate_usbmux::{Client, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::daemon::{ALICE, BOB, Daemon, Lab, detached, host, network, udid, until, usb};
-use crate::{Dialer, HostConfig, Hosts, MuxError, UsbmuxdConfig};
+use crate::{HostConfig, Hosts, MuxError, UsbmuxdConfig};
 
 /// The cause of a failure to connect.
 fn cause(error: &SendError) -> &MuxError {
@@ -322,54 +318,6 @@ async fn a_dropped_connect_hangs_up() {
     );
     outcome.unwrap_err();
     assert!(peer.hung_up().await.is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_herd_that_arrives_while_nothing_is_accepted_gets_through_a_few_at_a_time() {
-    const OUTAGE: Duration = Duration::from_secs(3);
-    let (scripted, mut daemon) = Daemon::new();
-    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let peak = Arc::clone(&most);
-    let began = Instant::now();
-    let dialer = Dialer::from_fn("herd", move || {
-        let (scripted, now, most) = (scripted.clone(), Arc::clone(&now), Arc::clone(&most));
-        Box::pin(async move {
-            most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-            sleep(Duration::from_millis(1)).await;
-            now.fetch_sub(1, Ordering::Relaxed);
-            // The listener itself is served from the start.
-            let full = began.elapsed() > Duration::from_millis(10) && began.elapsed() < OUTAGE;
-            if full {
-                Err(io::ErrorKind::WouldBlock.into())
-            } else {
-                scripted.dial().await
-            }
-        })
-    });
-    let config = UsbmuxdConfig {
-        max_dials: 8,
-        ..UsbmuxdConfig::default()
-    };
-    let (hosts, _task) = Hosts::spawn(vec![HostConfig {
-        usbmuxd: config,
-        ..host("local", dialer)
-    }]);
-    let _listener = daemon.listening(&[usb(1, ALICE)]).await;
-    sleep(Duration::from_millis(20)).await;
-
-    let mut herd = JoinSet::new();
-    for _ in 0..200 {
-        let hosts = hosts.clone();
-        herd.spawn(async move { hosts.connect(&udid(ALICE), 8100).await });
-    }
-    for _ in 0..200 {
-        daemon.connecting(1, 8100).await.result(0).await;
-    }
-    while let Some(outcome) = herd.join_next().await {
-        outcome.unwrap().unwrap();
-    }
-    assert!(began.elapsed() >= OUTAGE && began.elapsed() < Duration::from_secs(5));
-    assert_eq!(peak.load(Ordering::Relaxed), 8);
 }
 
 #[tokio::test(start_paused = true)]

@@ -194,6 +194,27 @@ async fn a_phone_is_given_up_after_five_seconds_wherever_it_stalls() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_phone_that_has_the_number_by_now_is_not_believed() {
+    let mut lab = Lab::with(&[usb(1, ALICE)]).await;
+    let (hosts, device) = (lab.hosts.clone(), udid(ALICE));
+    let (facts, ()) = tokio::join!(hosts.facts(&device), async {
+        let mut wrong = lab.daemon.connecting(1, lockdown::PORT).await;
+        // Whoever answers now is another usbmuxd, whose predecessor's end nobody
+        // has noticed.
+        lab.listener.hang_up().await;
+        wrong.result(0).await;
+        lab.listener = lab.daemon.listening(&[usb(2, ALICE)]).await;
+        assert_eq!(wrong.hung_up().await, b"");
+        lab.daemon
+            .connecting(2, lockdown::PORT)
+            .await
+            .result(3)
+            .await;
+    });
+    assert!(matches!(facts, Err(FactsError::Connect(_))), "{facts:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_phone_that_is_not_there_or_has_no_lockdown_says_so() {
     let mut lab = Lab::with(&[]).await;
     lab.hosts.settled().await;

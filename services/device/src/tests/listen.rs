@@ -42,6 +42,28 @@ async fn a_listen_result_and_500_phones_in_one_write_are_one_change() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_thousand_phones_announced_one_by_one_are_a_handful_of_views() {
+    let mut lab = Lab::with(&[]).await;
+    let mut view = lab.hosts.view();
+    let announce = async {
+        for phone in many(1000) {
+            lab.listener.events(&[phone]).await;
+            tokio::task::yield_now().await;
+        }
+    };
+    let count = async {
+        let mut views = 0;
+        while view.borrow_and_update().devices.len() < 1000 {
+            view.changed().await.unwrap();
+            views += 1;
+        }
+        views
+    };
+    let ((), views) = tokio::join!(announce, count);
+    assert!(views < 10, "{views} views");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_that_drips_is_read_like_any_other() {
     let mut lab = Lab::with(&[]).await;
     for byte in encoded(&[usb(1, ALICE), network(2, ALICE)]) {
