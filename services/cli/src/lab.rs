@@ -1,25 +1,33 @@
 //! `lab`: a simulated usbmuxd with phones on it, for a gateway that runs
 //! elsewhere or for any other usbmux client.
 
-use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use clap::Args;
-use fleetgate_simulator::{Lab as Simulation, Phone, Scenario};
+use clap::{Args, Subcommand};
+use fleetgate_simulator::{Lab as Simulation, Scenario};
 
+use self::hint::Places;
 use crate::logs;
-use crate::output::{columns, line, pairs};
+use crate::output::line;
 use crate::signals::Stop;
+
+mod hint;
+mod runner;
 
 /// Run a simulated usbmuxd with phones on it.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Example:
   fleetgate lab --phones 50 --unix /tmp/usbmuxd
-  USBMUXD_SOCKET_ADDRESS=/tmp/usbmuxd FLEETGATE_RUNNER__PORT=8100 fleetgate serve")]
+  USBMUXD_SOCKET_ADDRESS=/tmp/usbmuxd FLEETGATE_RUNNER__PORT=8100 fleetgate serve"
+)]
 pub(crate) struct Lab {
+    #[command(subcommand)]
+    verb: Option<LabVerb>,
     /// Serve usbmux on this socket
     #[arg(long, value_name = "PATH")]
     unix: Option<PathBuf>,
@@ -28,12 +36,21 @@ pub(crate) struct Lab {
     #[arg(long, value_name = "ADDR")]
     tcp: Option<SocketAddr>,
     /// The phones, their state and their faults, as TOML
-    #[arg(long, value_name = "FILE", conflicts_with = "phones")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["phones", "first"])]
     scenario: Option<PathBuf>,
     /// So many plain phones
     #[arg(long, value_name = "N", default_value = "3")]
     phones: u32,
-    /// Serve the HTTP API that plants faults and reports effects
+    /// The number of the first of them: labs that stand side by side must not
+    /// have the same phones
+    #[arg(long, value_name = "N", default_value = "1")]
+    first: u32,
+    /// Start the phones without runners, for whoever launches them
+    #[arg(long)]
+    no_runners: bool,
+    /// Serve the HTTP API that plants faults, reports effects and launches
+    /// runners; with --no-runners and without this, a free port of 127.0.0.1 is
+    /// taken
     #[arg(long, value_name = "ADDR")]
     control: Option<SocketAddr>,
     /// How long a phone's second takes, in seconds: 0.1 is ten times as fast
@@ -49,21 +66,37 @@ pub(crate) struct Lab {
     log: String,
 }
 
+/// What else can be done in a lab.
+#[derive(Debug, Subcommand)]
+enum LabVerb {
+    /// Launch the runner of a phone of a lab, in the place of xcodebuild
+    Runner(Box<runner::Runner>),
+}
+
 impl Lab {
-    /// Serves until it is told to stop.
+    /// Serves until it is told to stop, or does what else is asked for.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
+        match self.verb {
+            Some(LabVerb::Runner(runner)) => runner.run().await,
+            None => self.serve().await,
+        }
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
         logs::start(&self.log, false)?;
         let mut stop = Stop::listen().context("cannot listen to signals")?;
         let scenario = self.scenario()?;
-        let ports: BTreeSet<_> = scenario.phones.iter().map(|phone| phone.port).collect();
         let lab = Simulation::start(scenario);
 
-        let mut places = Vec::new();
+        let mut places = Places {
+            program: program(),
+            ..Places::default()
+        };
         if let Some(path) = &self.unix {
             lab.serve_unix(path)
                 .await
                 .with_context(|| format!("cannot serve {}", path.display()))?;
-            places.push(path.display().to_string());
+            places.usbmuxd.push(path.display().to_string());
         }
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         if let Some(address) = self.tcp.or(self.unix.is_none().then_some(free)) {
@@ -71,24 +104,16 @@ impl Lab {
                 .serve_tcp(address)
                 .await
                 .with_context(|| format!("cannot serve {address}"))?;
-            places.push(address.to_string());
+            places.usbmuxd.push(address.to_string());
         }
-        let control = match self.control {
-            Some(address) => {
-                let address = lab
-                    .serve_control(address)
-                    .await
-                    .with_context(|| format!("cannot serve {address}"))?;
-                Some(format!("http://{address}"))
-            }
-            None => None,
-        };
-        line(&describe(
-            &lab.phones(),
-            &places,
-            control.as_deref(),
-            &ports,
-        ))?;
+        if let Some(address) = self.control.or(self.no_runners.then_some(free)) {
+            let address = lab
+                .serve_control(address)
+                .await
+                .with_context(|| format!("cannot serve {address}"))?;
+            places.control = Some(format!("http://{address}"));
+        }
+        line(&hint::describe(&lab.phones(), &places))?;
         stop.asked().await;
         tokio::select! {
             () = lab.shutdown() => Ok(()),
@@ -101,45 +126,24 @@ impl Lab {
             Some(path) => {
                 Scenario::load(path).with_context(|| format!("scenario {}", path.display()))?
             }
-            None => Scenario::fleet(self.phones),
+            None => Scenario::fleet_from(self.first, self.phones),
         };
-        Ok(match self.time_scale {
+        let scenario = match self.time_scale {
             Some(scale) => scenario.scaled(scale),
             None => scenario,
+        };
+        Ok(if self.no_runners {
+            scenario.without_runners()
+        } else {
+            scenario
         })
     }
 }
 
-/// What there is, and how to connect to it.
-fn describe(
-    phones: &[Phone],
-    places: &[String],
-    control: Option<&str>,
-    ports: &BTreeSet<u16>,
-) -> String {
-    let rows = phones.iter().map(|phone| {
-        let port = phone
-            .report()
-            .runner
-            .map_or_else(|| "-".to_owned(), |runner| runner.port.to_string());
-        [phone.udid().to_string(), phone.name().to_owned(), port]
-    });
-    let facts = pairs(
-        0,
-        [
-            ("usbmuxd", Some(places.join(", "))),
-            ("control", control.map(str::to_owned)),
-        ],
-    );
-    let port = ports.first().filter(|_| ports.len() == 1);
-    let port = port
-        .map(|port| format!("FLEETGATE_RUNNER__PORT={port} "))
-        .unwrap_or_default();
-    let place = places.first().map(String::as_str).unwrap_or_default();
-    format!(
-        "{}\n{facts}\nConnect a gateway with\n\n  FLEETGATE_USBMUXD__ADDRESS={place} {port}fleetgate serve\n",
-        columns(["UDID", "NAME", "RUNNER PORT"], rows)
-    )
+/// This program, as somebody else can run it.
+fn program() -> String {
+    let path = std::env::current_exe().map(|path| path.display().to_string());
+    path.unwrap_or_else(|_| "fleetgate".to_owned())
 }
 
 fn scale(text: &str) -> Result<f64, String> {

@@ -11,6 +11,7 @@ mod failures;
 mod operators;
 mod pipe;
 mod processes;
+mod runners;
 mod terminal;
 mod verbs;
 mod watch;
