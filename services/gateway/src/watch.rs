@@ -110,6 +110,8 @@ struct Watch {
 /// What is told next.
 #[derive(Debug)]
 enum Stage {
+    /// That events before the cursor are missing.
+    Gap { missed: Option<u64> },
     /// The phones after this one, and the hosts before the first.
     Snapshot { after: Option<Udid> },
     /// What happened, and what happens.
@@ -131,16 +133,21 @@ pub(crate) fn watch(
         deadline,
     } = config;
     let now = core.feed().now();
+    let (stage, cursor) = match after {
+        None => (Stage::Snapshot { after: None }, now),
+        // Whether there is anything to go on from.
+        Some(after) => match core.feed().after(after, 0) {
+            Followed::Events(_none_wanted) => (Stage::Events, after),
+            Followed::Gap { missed, resume } => (Stage::Gap { missed }, resume),
+        },
+    };
     let watch = Watch {
         head: core.feed().head(),
         wanted,
         heartbeat: core.heartbeat_interval(),
         stop: core.stop().clone(),
-        stage: match after {
-            Some(_) => Stage::Events,
-            None => Stage::Snapshot { after: None },
-        },
-        cursor: after.unwrap_or(now),
+        stage,
+        cursor,
         page: Vec::new().into_iter(),
         sync_after: Some(now.seq()),
         told: Instant::now(),
@@ -162,12 +169,22 @@ pub(crate) fn watch(
 impl Watch {
     async fn next(&mut self) -> Result<pb::WatchFleetResponse, Draining> {
         match &self.stage {
+            Stage::Gap { missed } => {
+                let missed = *missed;
+                Ok(self.gap(missed))
+            }
             Stage::Snapshot { after } => {
                 let after = after.clone();
                 Ok(self.part(after.as_ref()))
             }
             Stage::Events => self.event().await,
         }
+    }
+
+    /// That events are missing; a snapshot is next.
+    fn gap(&mut self, missed: Option<u64>) -> pb::WatchFleetResponse {
+        self.stage = Stage::Snapshot { after: None };
+        unresumable(Item::Gap(pb::FleetGap { missed }))
     }
 
     /// Part of the fleet as it is.
@@ -219,8 +236,7 @@ impl Watch {
                 Followed::Gap { missed, resume } => {
                     self.cursor = resume;
                     self.sync_after = Some(resume.seq());
-                    self.stage = Stage::Snapshot { after: None };
-                    return Ok(unresumable(Item::Gap(pb::FleetGap { missed })));
+                    return Ok(self.gap(missed));
                 }
             }
             if self.next_beat() <= Instant::now() {
@@ -286,4 +302,53 @@ fn fitting(devices: &[pb::Device]) -> usize {
             fits
         })
         .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn devices(count: usize, label_bytes: usize) -> Vec<pb::Device> {
+        let device = |n: usize| pb::Device {
+            udid: n.to_string(),
+            labels: [("label".to_owned(), "x".repeat(label_bytes))].into(),
+            ..pb::Device::default()
+        };
+        (0..count).map(device).collect()
+    }
+
+    #[test]
+    fn a_part_is_bounded_in_phones_and_in_bytes_and_never_empty_for_nothing() {
+        assert_eq!(fitting(&devices(0, 10)), 0);
+        assert_eq!(fitting(&devices(7, 10)), 7);
+        assert_eq!(fitting(&devices(PART + 1, 10)), PART);
+        assert_eq!(fitting(&devices(9, PART_BYTES / 4)), 4);
+        assert_eq!(fitting(&devices(2, 3 * PART_BYTES)), 1);
+    }
+
+    #[test]
+    fn every_event_is_of_one_type_and_no_type_means_all() {
+        let event = |event| pb::FleetEvent {
+            event: Some(event),
+            ..pb::FleetEvent::default()
+        };
+        let events = [
+            Event::DeviceChanged(pb::DeviceChanged::default()),
+            Event::Alarm(pb::AlarmChanged::default()),
+            Event::Command(pb::CommandFate::default()),
+            Event::HostChanged(pb::MuxHost::default()),
+        ]
+        .map(event);
+        for (n, number) in (1..=4).enumerate() {
+            let wanted = Wanted::of(vec![number]).unwrap();
+            let told: Vec<_> = events.iter().map(|event| wanted.includes(event)).collect();
+            let expected: Vec<_> = (0..4).map(|other| other == n).collect();
+            assert_eq!(told, expected, "{wanted:?}");
+        }
+        let all = Wanted::of(Vec::new()).unwrap();
+        assert!(events.iter().all(|event| all.includes(event)));
+        for unknown in [0, 5, -1] {
+            assert_eq!(Wanted::of(vec![1, unknown]), None);
+        }
+    }
 }

@@ -10,7 +10,7 @@ use fleetgate_runner::CommandKind;
 use fleetgate_simulator::{Fault, Injection, Scenario};
 use fleetgate_tests::lane::{in_hand, tap};
 use fleetgate_tests::mirror::{Mirror, Seen};
-use fleetgate_tests::{Refusal, Rig, pause, plain, plain_lab, refused, soon};
+use fleetgate_tests::{Refusal, Rig, plain, plain_lab, refused, soon};
 use tokio::task::JoinSet;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
@@ -35,12 +35,15 @@ impl Watcher {
 
     /// The next message that is no heartbeat.
     async fn told(&mut self) -> (String, Item) {
-        loop {
-            match self.next().await.unwrap().unwrap() {
-                (_, Item::Heartbeat(_)) => {}
-                told => return told,
+        let told = async {
+            loop {
+                match self.next().await.unwrap().unwrap() {
+                    (_, Item::Heartbeat(_)) => {}
+                    told => return told,
+                }
             }
-        }
+        };
+        soon("more than heartbeats", told).await
     }
 
     /// The parts of the snapshot that comes next, and where to resume behind
@@ -70,8 +73,14 @@ impl Watcher {
     async fn fates(&mut self, count: usize) -> Vec<String> {
         let mut ids = Vec::new();
         while ids.len() < count {
-            if let Some(Event::Command(fate)) = self.event().await.1.event {
-                ids.push(fate.command_id);
+            match self.told().await.1 {
+                Item::Event(event) => {
+                    if let Some(Event::Command(fate)) = event.event {
+                        ids.push(fate.command_id);
+                    }
+                }
+                Item::Synced(_) => {}
+                item => panic!("{item:?} and no event"),
             }
         }
         ids
@@ -194,14 +203,22 @@ async fn a_fate_is_told_when_it_is_on_record_and_told_anew_when_it_is_corrected(
     };
     assert_eq!(fate, expected);
 
-    // Slower than its window: nobody knows at first.
+    // The phone is unplugged while it is pressed, and cannot be asked for a
+    // while.
+    let phone = rig.phone(0);
     let slow = Injection::Slow {
-        by: Duration::from_secs(50),
+        by: Duration::from_secs(20),
     };
-    rig.phone(0)
-        .fault(Fault::from(slow).on(CommandKind::Button));
-    let lost = refused(plain::send(&rig, &rig.udid(0), CommandKind::Button, "lost").await);
-    assert_eq!(lost.meta("fate"), "UNKNOWN", "{lost:?}");
+    phone.fault(Fault::from(slow).on(CommandKind::Button));
+    let unplug = async {
+        phone.wait_until(|report| report.in_flight == 1).await;
+        phone.detach();
+    };
+    let udid = rig.udid(0);
+    let pressed = plain::send(&rig, &udid, CommandKind::Button, "lost");
+    let lost = refused(tokio::join!(pressed, unplug).0);
+    assert_eq!(lost.reason, "FATE_UNKNOWN", "{lost:?}");
+    phone.attach();
     let mut words = Vec::new();
     while words.last() != Some(&(pb::Fate::Completed, true)) {
         if let Some(Event::Command(fate)) = watcher.event().await.1.event
@@ -269,17 +286,17 @@ async fn what_cannot_be_resumed_is_a_gap_and_a_snapshot_follows() {
     let (_, own) = Watcher::open(&rig, all()).await.snapshot().await;
     let instance = own.split('-').next().unwrap();
     let ahead = format!("{instance}-18446744073709551615");
-    for cursor in [earlier, ahead] {
+    for (id, cursor) in [("first", earlier), ("second", ahead)] {
         let mut watcher = Watcher::open(&rig, after(&cursor)).await;
         let (at, item) = watcher.told().await;
         assert_eq!(item, Item::Gap(pb::FleetGap { missed: None }), "{cursor}");
         assert_eq!(at, "", "a snapshot is due");
         let (parts, synced) = watcher.snapshot().await;
         assert_eq!(parts[0].devices.len(), 2);
-        press(&rig, "now").await;
+        press(&rig, id).await;
         let mut resumed = Watcher::open(&rig, after(&synced)).await;
-        assert_eq!(resumed.fates(1).await, ["now"]);
-        assert_eq!(watcher.fates(1).await, ["now"]);
+        assert_eq!(resumed.fates(1).await, [id]);
+        assert_eq!(watcher.fates(1).await, [id]);
     }
     rig.stop().await;
 }

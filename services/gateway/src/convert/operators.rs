@@ -2,7 +2,7 @@
 //! gateway drained.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fleetgate_proto::v1 as pb;
 
@@ -86,10 +86,18 @@ pub(crate) fn cordon_device(
     };
     let until = match moment("until", request.until, &mut violations) {
         Some(Some(until)) if until <= now => violations.refuse("until", "must not have passed"),
+        Some(Some(until)) if until > latest() => {
+            violations.refuse("until", "must not be after the year 9999")
+        }
         until => until,
     };
     let cordon = || Some((device?, reason?, until?));
     violations.finish(cordon())
+}
+
+/// The last moment that a `google.protobuf.Timestamp` can name.
+fn latest() -> SystemTime {
+    UNIX_EPOCH + Duration::new(253_402_300_799, 999_999_999)
 }
 
 /// A reason for the record; it may be empty.
@@ -106,8 +114,6 @@ pub(crate) fn reason(reason: &str, violations: &mut Violations) -> Option<String
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn fields<T: std::fmt::Debug>(refused: Result<T, Vec<Violation>>) -> Vec<String> {
@@ -202,10 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cordon_must_not_end_before_it_begins() {
+    fn a_cordon_must_end_after_it_begins_and_before_the_year_10000() {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        assert!(cordon("battery", Some(at(101))).is_ok());
-        for passed in [0, 99, 100] {
+        for to_come in [101, 253_402_300_799] {
+            assert!(cordon("battery", Some(at(to_come))).is_ok());
+        }
+        for passed in [0, 99, 100, 253_402_300_800] {
             let refused = cordon("battery", Some(at(passed)));
             assert_eq!(fields(refused), ["until"], "{passed}");
         }
