@@ -5,6 +5,7 @@
 //! without I/O.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -23,6 +24,10 @@ mod view;
 use evidence::{Answers, Evidence, NoGateway};
 use findings::findings;
 use view::DoctorView;
+
+/// How long the gateway may take to answer, unless that is said: one that hangs
+/// is a finding.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Say what is wrong, and what to do about it.
 #[derive(Debug, Args)]
@@ -48,7 +53,11 @@ pub(crate) struct Doctor {
 impl Doctor {
     /// Examines.
     pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
-        let evidence = self.gather(context).await;
+        let patient = Context {
+            timeout: context.timeout.or(Some(PATIENCE)),
+            ..context.clone()
+        };
+        let evidence = self.gather(&patient).await;
         let view = DoctorView::new(&evidence, findings(&evidence));
         print(context.format, &view, DoctorView::text)?;
         match view.errors() {

@@ -15,6 +15,9 @@ mod phones;
 #[cfg(test)]
 mod tests;
 
+/// How many are named where many have the same.
+const NAMED: usize = 5;
+
 /// How bad it is, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,9 +48,9 @@ pub(super) struct Finding {
     pub(super) code: &'static str,
     /// What is wrong.
     pub(super) what: String,
-    /// What with.
+    /// What with; several if the rest is the same for all of them.
     #[serde(rename = "where")]
-    pub(super) place: String,
+    pub(super) places: Vec<String>,
     /// What to do.
     pub(super) advice: String,
     /// The last lines of a runner's output, where they tell more.
@@ -72,7 +75,7 @@ impl Finding {
             severity,
             code,
             what: String::new(),
-            place: place.to_owned(),
+            places: vec![place.to_owned()],
             advice: String::new(),
             log: Vec::new(),
         }
@@ -95,6 +98,14 @@ impl Finding {
     fn log(self, log: Vec<String>) -> Self {
         Self { log, ..self }
     }
+
+    /// Whether it says the same of something else.
+    fn is_like(&self, other: &Self) -> bool {
+        (self.severity, self.code) == (other.severity, other.code)
+            && self.what == other.what
+            && self.advice == other.advice
+            && self.log == other.log
+    }
 }
 
 /// All of them, the worst first.
@@ -114,5 +125,22 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
     }
     // Stable: within one severity the cause comes before what may follow from it.
     findings.sort_by_key(|finding| finding.severity);
-    findings
+    // A thousand phones without a port are one thing to mend.
+    let mut merged: Vec<Finding> = Vec::new();
+    for finding in findings {
+        match merged.iter_mut().find(|known| known.is_like(&finding)) {
+            Some(known) => known.places.extend(finding.places),
+            None => merged.push(finding),
+        }
+    }
+    merged
+}
+
+/// Some of many by name, and how many more there are.
+pub(super) fn named(names: &[String]) -> String {
+    let first = &names[..names.len().min(NAMED)];
+    match names.len() - first.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }

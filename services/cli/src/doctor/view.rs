@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::evidence::Evidence;
-use super::findings::{Finding, Severity};
+use super::findings::{Finding, Severity, named};
 use crate::output::{clean, lines, pairs};
 use crate::view::fleet::census;
 
@@ -72,7 +72,7 @@ impl DoctorView {
 }
 
 fn shown(finding: &Finding) -> String {
-    let head = format!("{}: {}", finding.severity, finding.place);
+    let head = format!("{}: {}", finding.severity, named(&finding.places));
     let facts = pairs(
         2,
         [
@@ -110,7 +110,7 @@ mod tests {
             severity: Severity::Error,
             code: "RUNNER_NOT_STARTED",
             what: "its runner did not come up: EXITED: exit status: 65".to_owned(),
-            place: "anna".to_owned(),
+            places: vec!["anna".to_owned()],
             advice: "see its log".to_owned(),
             log: vec!["Developer Mode is off\u{1b}[2J".to_owned()],
         }
@@ -158,7 +158,7 @@ mod tests {
                     "severity": "error",
                     "code": "RUNNER_NOT_STARTED",
                     "what": "its runner did not come up: EXITED: exit status: 65",
-                    "where": "anna",
+                    "where": ["anna"],
                     "advice": "see its log",
                     "log": ["Developer Mode is off\u{1b}[2J"],
                 }],

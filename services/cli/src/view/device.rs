@@ -12,7 +12,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use table::{label, labels, needs_attention, remarks, table};
+pub(crate) use table::{label, labels, needs_attention, remarks, table, table_within};
 
 /// A phone as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]

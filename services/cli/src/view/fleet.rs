@@ -173,9 +173,13 @@ impl FleetLine {
         })
     }
 
-    /// Whether it tells what was so before the watch began.
-    pub(crate) fn is_of_snapshot(&self) -> bool {
-        self.snapshot
+    /// Whether it tells of something that happened.
+    pub(crate) fn is_news(&self) -> bool {
+        match self.what {
+            What::Device { .. } | What::Host { .. } => !self.snapshot,
+            What::Alarm { .. } | What::Command { .. } | What::Gap { .. } | What::Unknown => true,
+            What::Synced => false,
+        }
     }
 
     /// What is missing before this line, if anything is.

@@ -118,10 +118,10 @@ impl Bench {
             .await
             .unwrap();
         let text = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\n[usbmuxd]\naddress = {:?}\n\
-             [ledger]\npath = {:?}\n[[device]]\nudid = \"{}\"\nalias = \"{DEVICE}\"\n{more}",
-            directory.path().join("usbmuxd"),
-            directory.path().join("ledger.db"),
+            "[server]\nlisten = \"127.0.0.1:0\"\n[usbmuxd]\naddress = \"{}\"\n\
+             [ledger]\npath = \"{}\"\n[[device]]\nudid = \"{}\"\nalias = \"{DEVICE}\"\n{more}",
+            directory.path().join("usbmuxd").display(),
+            directory.path().join("ledger.db").display(),
             lab.phones()[0].udid(),
         );
         std::fs::write(directory.path().join("fleetgate.toml"), text).unwrap();

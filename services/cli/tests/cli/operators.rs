@@ -9,9 +9,9 @@ const TAP: [&str; 8] = ["tap", DEVICE, "--app", APP, "--x", "200", "--y", "20"];
 /// A launch of the runner that every simulated phone has already; with a file
 /// beside it that says how it fails, it fails.
 fn launch(directory: &std::path::Path) -> String {
-    let how = directory.join("how");
+    let how = directory.join("how").display().to_string();
     let script = format!(
-        "test -e {how:?} && exec sh {how:?}; echo ARGENT_RUNNER_LISTENING port=8100; exec sleep 600",
+        "test -e {how} && exec sh {how}; echo ARGENT_RUNNER_LISTENING port=8100; exec sleep 600",
     );
     format!(
         "[[launch]]\nname = \"script\"\nlabels = {{}}\nargv = [\"sh\", \"-c\", {script:?}]\n\
@@ -111,7 +111,13 @@ async fn a_cordoned_phone_is_looked_at_and_not_touched() {
 #[tokio::test]
 async fn a_phone_is_described_with_its_history_of_states() {
     let bench = Bench::start().await;
-    let told = describe(&bench).await;
+    let told = loop {
+        let told = describe(&bench).await;
+        // A transition is on record a moment after it is told.
+        if told["transitions"][0]["to"] == "ready" {
+            break told;
+        }
+    };
     assert_eq!(told["udid"], bench.phone().udid().to_string());
     assert_eq!(told["runner"]["launch_kind"], "static");
     let history = told["transitions"].as_array().unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fleetgate_proto::v1::{Alarm, Device, DeviceState, LaunchFailure, LaunchKind, Runner};
 
-use super::Finding;
+use super::{Finding, named};
 use crate::doctor::evidence::Answers;
 use crate::view::device::label;
 use crate::when;
@@ -15,8 +15,6 @@ const DRIFT: &str = "RUNNER_DRIFT";
 const RUNNER_UNKNOWN: &str = "RUNNER_UNKNOWN";
 /// The same: its runner does not answer.
 const RUNNER_SILENT: [&str; 2] = ["RUNNER_UNREACHABLE", "RUNNER_DIED"];
-/// How many phones are named where many have the same.
-const NAMED: usize = 5;
 
 pub(super) fn examine(answers: &Answers, findings: &mut Vec<Finding>) {
     for device in &answers.devices {
@@ -213,7 +211,7 @@ fn stale(devices: &[Device], findings: &mut Vec<Finding>) {
         Finding::warning("HOST_STALE", &format!("host {host}"))
             .what(format!(
                 "its usbmuxd is not being listened to; what is told of {} is what was last known",
-                named(&devices)
+                names(&devices)
             ))
             .advice("bring its usbmuxd back; nothing is to be done about the phones")
     }));
@@ -228,22 +226,13 @@ fn detached(devices: &[Device], findings: &mut Vec<Finding>) {
         let finding = Finding::info("DETACHED", "the gateway");
         findings.push(
             finding
-                .what(format!("not attached by cable: {}", named(&gone)))
+                .what(format!("not attached by cable: {}", names(&gone)))
                 .advice("plug them in, if they should be there"),
         );
     }
 }
 
-/// Some phones by name, and how many more there are.
-fn named(devices: &[&Device]) -> String {
-    let names: Vec<_> = devices
-        .iter()
-        .take(NAMED)
-        .map(|device| label(device))
-        .collect();
-    let names = names.join(", ");
-    match devices.len().saturating_sub(NAMED) {
-        0 => names,
-        more => format!("{names} and {more} more"),
-    }
+fn names(devices: &[&Device]) -> String {
+    let names: Vec<_> = devices.iter().map(|device| label(device)).collect();
+    named(&names)
 }

@@ -10,8 +10,11 @@ use fleetgate_proto::v1::Device;
 use super::chosen::Chosen;
 use crate::output::{clean, cut};
 use crate::screen::Size;
-use crate::view::device::{needs_attention, table};
+use crate::view::device::{needs_attention, table_within};
 use crate::view::fleet::{FleetLine, census, host_state};
+
+#[cfg(test)]
+mod tests;
 
 /// How many of the last events are shown.
 const EVENTS: usize = 8;
@@ -39,7 +42,7 @@ impl Board {
 
     /// Notes what happened.
     pub(super) fn note(&mut self, told: &FleetLine) {
-        if !self.events || told.is_of_snapshot() {
+        if !self.events || !told.is_news() {
             return;
         }
         if self.recent.len() == EVENTS {
@@ -85,7 +88,8 @@ impl Board {
             devices.sort_by_key(|device| !needs_attention(device));
             devices.truncate(room);
         }
-        frame.extend(table(&devices, now).lines().map(str::to_owned));
+        let table = table_within(&devices, now, size.columns);
+        frame.extend(table.lines().map(str::to_owned));
         if hidden > 0 {
             frame.push(format!("and {hidden} more"));
         }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use fleetgate_proto::v1::{Device, DeviceState};
+use unicode_width::UnicodeWidthStr;
 
 use crate::output::{cut, sparse_columns};
 use crate::{when, words};
@@ -15,18 +16,36 @@ const NAME: usize = 16;
 /// The widest that labels are shown.
 const LABELS: usize = 24;
 
+const HEADERS: [&str; 9] = [
+    "UDID", "ALIAS", "STATE", "REASON", "FOR", "HOST", "MODEL", "LABELS", "REMARKS",
+];
+
+/// Columns that can be done without, the first to go first.
+const SPARE: [usize; 6] = [7, 6, 5, 4, 3, 1];
+
 /// Phones under headers; ages are counted up to `now`.
 pub(crate) fn table(devices: &[&Device], now: SystemTime) -> String {
+    table_within(devices, now, usize::MAX)
+}
+
+/// The same in so many columns of a terminal, if leaving out what can be done
+/// without is enough for that.
+pub(crate) fn table_within(devices: &[&Device], now: SystemTime, room: usize) -> String {
     if devices.is_empty() {
         return "no devices\n".to_owned();
     }
-    let rows = devices.iter().map(|device| row(device, now));
-    sparse_columns(
-        [
-            "UDID", "ALIAS", "STATE", "REASON", "FOR", "HOST", "MODEL", "LABELS", "REMARKS",
-        ],
-        rows,
-    )
+    let mut rows: Vec<_> = devices.iter().map(|device| row(device, now)).collect();
+    let mut text = sparse_columns(HEADERS, rows.iter().cloned());
+    for spare in SPARE {
+        if text.lines().all(|line| line.width() <= room) {
+            break;
+        }
+        for row in &mut rows {
+            row[spare].clear();
+        }
+        text = sparse_columns(HEADERS, rows.iter().cloned());
+    }
+    text
 }
 
 fn row(device: &Device, now: SystemTime) -> [String; 9] {

@@ -153,6 +153,26 @@ fn a_phone_is_one_line_of_a_table_that_fits_120_columns() {
 }
 
 #[test]
+fn a_narrow_terminal_gets_what_matters_most() {
+    let devices = [&bert(), &anna()];
+    let at_most = |room| {
+        let text = table_within(&devices, now(), room);
+        text.lines().next().unwrap().to_owned()
+    };
+    let headers = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        headers(&at_most(200)),
+        "UDID ALIAS STATE REASON FOR HOST MODEL LABELS REMARKS"
+    );
+    assert_eq!(
+        headers(&at_most(120)),
+        "UDID ALIAS STATE REASON FOR REMARKS"
+    );
+    assert_eq!(headers(&at_most(80)), "UDID STATE REMARKS");
+    assert_eq!(headers(&at_most(10)), "UDID STATE REMARKS");
+}
+
+#[test]
 fn what_no_phone_has_takes_no_column() {
     let plain = Device {
         udid: "00008110-000978540290401E".to_owned(),

@@ -95,6 +95,8 @@ fn a_snapshot_is_a_line_per_host_and_phone_and_comes_without_a_cursor() {
              [cordoned, stale, untrusted, 2 queued, RUNNER_DRIFT]",
         ]
     );
+    assert!(told.iter().all(|line| !line.is_news()));
+    assert!(wedged().is_news());
     let json = json(&told[1]);
     assert_eq!(
         (&json["event"], &json["snapshot"]),
