@@ -31,6 +31,7 @@ use tracing::{Instrument, error, info_span, warn};
 
 use crate::convert::state_name;
 use crate::feed::Feed;
+use crate::metrics::Counters;
 
 /// How many transitions may wait for the ledger: a thousand phones that lose
 /// their usbmuxd, find it again and have their runners looked for.
@@ -44,6 +45,7 @@ const BATCH: usize = 256;
 #[derive(Debug, Clone)]
 pub(crate) struct Chronicle {
     feed: Feed,
+    counters: Counters,
     transitions: mpsc::Sender<NewTransition>,
     overflow: Arc<AtomicU64>,
 }
@@ -56,12 +58,17 @@ pub(crate) struct ChronicleTask {
 }
 
 impl Chronicle {
-    /// Tells to this feed and this ledger.
-    pub(crate) fn new(feed: Feed, ledger: Ledger) -> (Self, ChronicleTask) {
-        Self::with_queue(feed, ledger, QUEUE)
+    /// Tells to this feed and this ledger, and counts here.
+    pub(crate) fn new(feed: Feed, ledger: Ledger, counters: Counters) -> (Self, ChronicleTask) {
+        Self::with_queue(feed, ledger, counters, QUEUE)
     }
 
-    fn with_queue(feed: Feed, ledger: Ledger, queue: usize) -> (Self, ChronicleTask) {
+    fn with_queue(
+        feed: Feed,
+        ledger: Ledger,
+        counters: Counters,
+        queue: usize,
+    ) -> (Self, ChronicleTask) {
         let (transitions, waiting) = mpsc::channel(queue);
         let (overflow, stop) = (Arc::<AtomicU64>::default(), CancellationToken::new());
         let writer = Writer {
@@ -75,6 +82,7 @@ impl Chronicle {
         tasks.spawn(writer.run().instrument(info_span!("chronicle")));
         let chronicle = Self {
             feed,
+            counters,
             transitions,
             overflow,
         };
@@ -90,6 +98,7 @@ impl Chronicle {
         device: impl FnOnce() -> pb::Device,
         transition: pb::DeviceTransition,
     ) {
+        self.counters.moved(&transition);
         let recorded = recorded(&transition);
         self.feed.publish(|| {
             Event::DeviceChanged(pb::DeviceChanged {
@@ -118,6 +127,9 @@ impl Chronicle {
 
     /// An alarm was raised or has ended.
     pub(crate) fn alarm(&self, device: &Udid, alarm: pb::Alarm, ended: bool) {
+        if !ended {
+            self.counters.alarmed(&alarm);
+        }
         let changed = pb::AlarmChanged {
             device: device.to_string(),
             alarm: Some(alarm),

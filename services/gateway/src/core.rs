@@ -10,7 +10,7 @@
 
 use std::future;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use fleetgate_ledger::{CommandRow, Conclusion, Ledger};
@@ -78,7 +78,23 @@ impl Ran {
     }
 }
 
+/// A [`Core`] that ends without it.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakCore(Weak<Shared>);
+
+impl WeakCore {
+    /// The core, while it lives.
+    pub(crate) fn upgrade(&self) -> Option<Core> {
+        self.0.upgrade().map(Core)
+    }
+}
+
 impl Core {
+    /// For whoever must not keep it alive.
+    pub(crate) fn downgrade(&self) -> WeakCore {
+        WeakCore(Arc::downgrade(&self.0))
+    }
+
     pub(crate) fn new(shared: Shared) -> Self {
         Self(Arc::new(shared))
     }

@@ -28,12 +28,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use crate::admin::Admin;
 use crate::chronicle::{Chronicle, ChronicleTask};
 use crate::config::{Config, LOCAL, LaunchWay, Synchronous};
 use crate::core::{Core, Shared};
 use crate::feed::Feed;
 use crate::fleet::settings::{Settings, SettingsTask};
 use crate::fleet::{Fleet, FleetConfig, FleetTasks};
+use crate::metrics::{Metrics, MetricsError};
 use crate::pending::Pending;
 use crate::recorder::Recorder;
 use crate::server::{Connections, Health, Limits, routes};
@@ -64,7 +66,10 @@ pub enum StartError {
     /// Where launched runners are kept track of cannot be used.
     #[error("runners cannot be launched: {0}")]
     Launcher(#[from] LaunchError),
-    /// The address could not be listened on.
+    /// The instruments could not be made.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    /// An address could not be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
@@ -96,6 +101,7 @@ pub struct Gateway {
     tasks: FleetTasks,
     settings: SettingsTask,
     chronicle: ChronicleTask,
+    admin: Option<Admin>,
     drain_timeout: Duration,
 }
 
@@ -105,7 +111,9 @@ impl Gateway {
         let ledger = Ledger::open(ledger_config(&config)).await?;
         let pending = Pending::default();
         let feed = Feed::default();
-        let (chronicle, chronicle_task) = Chronicle::new(feed.clone(), ledger.clone());
+        let metrics = Metrics::new()?;
+        let (chronicle, chronicle_task) =
+            Chronicle::new(feed.clone(), ledger.clone(), metrics.counters());
         let (settings, settings_task) = Settings::load(ledger.clone(), &config.device).await?;
         let recorder = Recorder::new(ledger.clone(), pending.clone(), chronicle.clone());
         let settle_patience = overrides.budgets.of(SETTLE_PATIENCE);
@@ -129,6 +137,15 @@ impl Gateway {
             max_request_bytes: bytes(config.server.max_request_bytes.as_u64()),
             max_reply_bytes: bytes(config.server.max_reply_bytes.as_u64()),
         });
+        metrics.observe(&core);
+        let admin = match &config.admin.listen {
+            Some(listen) => {
+                let address = listen.address();
+                let admin = Admin::serve(address, core.clone(), metrics).await;
+                Some(admin.map_err(|source| StartError::Listen { address, source })?)
+            }
+            None => None,
+        };
         let (routes, health) = routes(&core)?;
         health.serving().await;
         let address = config.server.listen.address();
@@ -144,6 +161,7 @@ impl Gateway {
             tasks,
             settings: settings_task,
             chronicle: chronicle_task,
+            admin,
             drain_timeout,
         })
     }
@@ -151,6 +169,11 @@ impl Gateway {
     /// Where clients find the gateway.
     pub fn local_addr(&self) -> SocketAddr {
         self.connections.local_addr()
+    }
+
+    /// Where the admin server is, if there is one.
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::local_addr)
     }
 
     /// Ends once a caller has asked for the end of the gateway, by
@@ -169,6 +192,8 @@ impl Gateway {
             tasks,
             settings,
             chronicle,
+            // Tells how the end goes until there is nothing left to tell.
+            admin: _admin,
             drain_timeout,
         } = self;
         let deadline = Instant::now() + drain_timeout;

@@ -10,6 +10,7 @@
 //! Invariant: a handler may be dropped at any await without a loss but that of
 //! its own answer.
 
+mod admin;
 mod automation_service;
 mod chronicle;
 mod claim;
@@ -23,6 +24,7 @@ mod fleet_service;
 mod gateway;
 mod kept;
 mod ledger_service;
+mod metrics;
 mod pending;
 mod recorder;
 mod screenshot;
@@ -33,6 +35,7 @@ mod watch;
 
 pub use config::{Config, ConfigError};
 pub use gateway::{Drained, Gateway, Overrides, StartError};
+pub use metrics::MetricsError;
 
 /// Looking at a ledger's file from outside of a gateway.
 pub mod ledger {

@@ -324,6 +324,7 @@ mod tests {
 
     use super::*;
     use crate::feed::Feed;
+    use crate::metrics::counters;
 
     #[tokio::test]
     async fn a_fate_of_a_command_that_is_not_on_record_any_more_is_not_offered_again() {
@@ -352,7 +353,7 @@ mod tests {
             why: "the runner's journal has it".to_owned(),
             settled_for_good: true,
         };
-        let (chronicle, _task) = Chronicle::new(Feed::default(), ledger.clone());
+        let (chronicle, _task) = Chronicle::new(Feed::default(), ledger.clone(), counters());
         let recorder = Recorder::new(ledger.clone(), Pending::default(), chronicle);
         let resolved = Record::Resolved(Box::new(resolution));
         let refused = recorder.oneshot(resolved).await.unwrap_err();

@@ -19,4 +19,5 @@ mod routes;
 mod span;
 
 pub(crate) use connections::{Connections, Limits};
+pub(crate) use origin::is_foreign;
 pub(crate) use routes::{Health, routes};

@@ -5,6 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::feed::Followed;
+use crate::metrics::counters;
 
 const PHONE: &str = "00008110-000978540290401E";
 
@@ -43,7 +44,7 @@ async fn reasons(ledger: &Ledger) -> Vec<String> {
 async fn what_was_told_is_on_record_in_its_order_once_the_writer_has_ended() {
     let (_directory, ledger) = ledger().await;
     let feed = Feed::default();
-    let (chronicle, task) = Chronicle::new(feed.clone(), ledger.clone());
+    let (chronicle, task) = Chronicle::new(feed.clone(), ledger.clone(), counters());
     let start = feed.now();
     let told: Vec<_> = (0..300).map(|n| format!("REASON_{n}")).collect();
     for reason in &told {
@@ -77,7 +78,7 @@ async fn what_was_told_is_on_record_in_its_order_once_the_writer_has_ended() {
 async fn what_finds_the_queue_full_is_told_all_the_same_and_on_record_as_lost() {
     let (_directory, ledger) = ledger().await;
     let feed = Feed::default();
-    let (chronicle, task) = Chronicle::with_queue(feed.clone(), ledger.clone(), 2);
+    let (chronicle, task) = Chronicle::with_queue(feed.clone(), ledger.clone(), counters(), 2);
     let start = feed.now();
     // The writer has no turn in between: one thread, no await.
     for reason in ["ONE", "TWO", "THREE", "FOUR", "FIVE"] {
@@ -114,7 +115,7 @@ async fn a_ledger_that_takes_nothing_neither_stops_the_telling_nor_the_end() {
     let (_directory, ledger) = ledger().await;
     ledger.close().await;
     let feed = Feed::default();
-    let (chronicle, task) = Chronicle::new(feed.clone(), ledger);
+    let (chronicle, task) = Chronicle::new(feed.clone(), ledger, counters());
     for _ in 0..2000 {
         chronicle.moved(device, transition("PLUGGED"));
     }

@@ -61,7 +61,8 @@ where
     }
 }
 
-fn is_foreign(version: Version, uri: &Uri, headers: &HeaderMap) -> bool {
+/// True for what a page of another origin may have sent.
+pub(crate) fn is_foreign(version: Version, uri: &Uri, headers: &HeaderMap) -> bool {
     let origin = headers.get(ORIGIN);
     if origin.is_none() && version >= Version::HTTP_2 {
         return false;
