@@ -166,6 +166,48 @@ async fn a_runner_that_is_stuck_is_found() {
 }
 
 #[tokio::test]
+async fn a_phone_that_was_given_up_is_found_with_the_tail_of_its_log() {
+    let bench = Bench::open(
+        "[[launch]]\nname = \"broken\"\nlabels = {}\n\
+         argv = [\"sh\", \"-c\", \"echo Developer Mode is off; exit 65\"]\n\
+         [health]\nquarantine_after = 2\nbackoff_initial = \"10ms\"\n",
+    )
+    .await;
+    let said = until(&bench, "error", "QUARANTINED").await;
+    assert!(
+        said.text().contains("Developer Mode is off"),
+        "{}",
+        said.text()
+    );
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn failures_that_are_recorded_and_never_suppressed_are_a_warning() {
+    let bench = Bench::open(
+        "[runner]\nport = 8100\n[health]\nprobe_interval = \"100ms\"\ndrift_failures = 1\n",
+    )
+    .await;
+    bench.until_table(" ready ", 2).await;
+    assert!(bench.phone().set_runner_counters(Some(0), Some(5)));
+    until(&bench, "warning", "RUNNER_DRIFT").await;
+    let table = bench.ask(&["devices"]).await;
+    assert!(table.text().contains("RUNNER_DRIFT"), "{}", table.text());
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn a_ledger_whose_file_is_gone_is_found() {
+    let bench = Bench::start().await;
+    let ledger = bench.directory.path().join("ledger.db");
+    let away = bench.directory.path().join("away.db");
+    std::fs::rename(&ledger, &away).unwrap();
+    until(&bench, "error", "LEDGER_FAILING").await;
+    std::fs::rename(&away, &ledger).unwrap();
+    bench.end().await;
+}
+
+#[tokio::test]
 async fn a_cordon_is_a_note_and_no_error() {
     let bench = Bench::start().await;
     bench
