@@ -174,7 +174,8 @@ async fn a_busy_runner_that_wedges_is_recycled_under_those_who_wait() {
     assert!(matches!(condition, Condition::Draining { .. }));
 
     // Only busy is tried again, and within the deadline.
-    let hasty = rig.call(job_within("c-1", tap(), Duration::from_secs(3)));
+    let three = Duration::from_secs(3);
+    let hasty = rig.call(job_within("c-1", tap(), three));
     let patient = rig.call(job("c-2", tap()));
     let mut attempts = Vec::new();
     let reply = loop {
@@ -184,7 +185,7 @@ async fn a_busy_runner_that_wedges_is_recycled_under_those_who_wait() {
             reply.send_response(health(A_DAY, RunnerState::Busy));
             continue;
         };
-        attempts.push(name.clone());
+        attempts.push((name.clone(), begin.elapsed()));
         if begin.elapsed() < two_minutes {
             reply.send_response(busy());
         } else {
@@ -192,16 +193,18 @@ async fn a_busy_runner_that_wedges_is_recycled_under_those_who_wait() {
             break reply;
         }
     };
-    let failed = hasty.await.unwrap_err();
-    assert_eq!(failed.failure.reason(), "RUNNER_BUSY");
-    assert!(matches!(failed.failure, Failure::Draining { .. }));
-    assert!(attempts.iter().filter(|name| **name == id("c-1")).count() > 1);
+    // Which of the two it is told, of an attempt at the deadline itself, is left
+    // open.
+    hasty.await.unwrap_err();
+    let first = attempts.iter().filter(|(name, _)| *name == id("c-1"));
+    assert!(first.clone().count() > 1);
+    assert!(first.map(|(_, at)| *at).all(|at| at <= three));
 
     let waits = [
         rig.call(job("c-3", tap())),
         rig.call(job("c-4", screenshot())),
     ];
-    let late = rig.call(job_within("c-5", tap(), Duration::from_secs(20)));
+    let mut late = rig.call(job_within("c-5", tap(), Duration::from_secs(20)));
     reply.send_response(verdict(RunnerCode::RunnerWedged));
     let failed = patient.await.unwrap_err();
     assert_eq!(failed.failure.reason(), "RUNNER_WEDGED");
@@ -212,10 +215,17 @@ async fn a_busy_runner_that_wedges_is_recycled_under_those_who_wait() {
     // Whoever sees that ends the runner once nothing is in flight.
     let pause = rig.session.pause();
     soon(rig.session.idle()).await;
-    assert_eq!(
-        late.await.unwrap_err().failure.reason(),
-        "DEADLINE_IN_QUEUE"
-    );
+    let failed = loop {
+        tokio::select! {
+            biased;
+            outcome = &mut late => break outcome.unwrap_err(),
+            (exchange, reply) = sent(&mut rig.phone) => {
+                assert_eq!(exchange.request.command.kind(), CommandKind::Status);
+                reply.send_response(health(A_DAY, RunnerState::Wedged));
+            }
+        }
+    };
+    assert_eq!(failed.failure.reason(), "DEADLINE_IN_QUEUE");
     rig.session
         .hear(&status_of(Duration::from_secs(1), RunnerState::Idle));
     assert_eq!(vitals.borrow_and_update().condition, Condition::Ready);
