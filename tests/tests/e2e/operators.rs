@@ -7,36 +7,38 @@ use std::time::{Duration, SystemTime};
 
 use fleetgate_gateway::config::{Alias, DeviceConfig, Devices, Labels};
 use fleetgate_proto::v1 as pb;
-use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
-use fleetgate_proto::v1::fleet_service_client::FleetServiceClient;
 use fleetgate_proto::v1::ledger_event::Entry;
 use fleetgate_proto::v1::ledger_service_client::LedgerServiceClient;
 use fleetgate_proto::v1::tail_commands_response::Item;
 use fleetgate_runner::CommandKind;
-use fleetgate_simulator::{Fault, Injection, Lab, Scenario};
-use fleetgate_tests::facts::{effects, moment};
-use fleetgate_tests::foreign::WriteLock;
-use fleetgate_tests::lane::{device, in_hand, queued, tap};
+use fleetgate_tests::facts::effects;
+use fleetgate_tests::lane::device;
 use fleetgate_tests::mirror::Mirror;
-use fleetgate_tests::place::Place;
-use fleetgate_tests::{Refusal, Rig, connect, pause, plain, plain_lab, refused, soon};
+use fleetgate_tests::{Refusal, Rig, plain, plain_lab, refused, soon};
 use prost_types::value::Kind;
-use tokio::task::JoinSet;
+use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-/// What operators did, as the ledger has it: what, to whom, and the rest of it
-/// as text. Who did it is checked here.
-async fn operations(rig: &Rig) -> Vec<(String, String, String)> {
+mod cordons;
+mod gateways;
+
+/// What was done: what, to whom, and the rest of it as text.
+type Row = (String, String, String);
+
+/// What operators did, as the ledger has it. Who did it is checked here.
+async fn operations(rig: &Rig) -> Vec<Row> {
+    operations_over(rig.channel()).await
+}
+
+async fn operations_over(channel: Channel) -> Vec<Row> {
     let request = pb::TailCommandsRequest {
         until_now: true,
         ..pb::TailCommandsRequest::default()
     };
-    let mut events = rig
-        .ledger()
+    let events = LedgerServiceClient::new(channel)
         .tail_commands(request)
-        .await
-        .unwrap()
-        .into_inner();
+        .await;
+    let mut events = events.unwrap().into_inner();
     let mut operations = Vec::new();
     while let Some(message) = soon("an event", events.message()).await.unwrap() {
         if let Some(Item::Event(event)) = message.item
@@ -49,7 +51,7 @@ async fn operations(rig: &Rig) -> Vec<(String, String, String)> {
     operations
 }
 
-fn words(operation: pb::Operation) -> (String, String, String) {
+fn words(operation: pb::Operation) -> Row {
     let pb::Operation {
         who,
         what,
@@ -87,7 +89,7 @@ fn text(value: prost_types::Value) -> String {
     }
 }
 
-fn row(what: &str, target: &str, detail: &str) -> (String, String, String) {
+fn row(what: &str, target: &str, detail: &str) -> Row {
     (what.to_owned(), target.to_owned(), detail.to_owned())
 }
 
@@ -320,355 +322,4 @@ async fn acts_that_cannot_be_used_are_refused_field_by_field() {
     }
     assert_eq!(operations(&rig).await, []);
     rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cordoned_phone_is_looked_at_and_not_touched() {
-    let rig = Rig::start(Scenario::fleet(1).scaled(0.05)).await;
-    let (phone, udid) = (rig.phone(0), rig.udid(0));
-    let slow = Injection::Slow {
-        by: Duration::from_secs(20),
-    };
-    phone.fault(Fault::from(slow).on(CommandKind::Tap));
-    let mut taps = JoinSet::new();
-    taps.spawn(tap(&rig, "in-flight"));
-    in_hand(&rig).await;
-    taps.spawn(tap(&rig, "waiting"));
-    queued(&rig, 1).await;
-
-    let cordoned = cordon(&rig, &udid, "battery swells", None).await.unwrap();
-    let told = cordoned.cordon.unwrap();
-    assert_eq!((told.reason.as_str(), told.until), ("battery swells", None));
-    assert!(told.who.parse::<SocketAddr>().is_ok());
-    assert!(moment(told.time) <= SystemTime::now());
-    while let Some(answer) = taps.join_next().await {
-        answer.unwrap().unwrap();
-    }
-    assert_eq!(phone.effects().len(), 2, "what was let in is carried out");
-
-    for kind in plain::queued().filter(|kind| kind.is_mutation() || *kind == CommandKind::Viewport)
-    {
-        let id = format!("refused-{kind}");
-        let refusal = refused(plain::send(&rig, &udid, kind, &id).await);
-        assert_eq!(
-            (refusal.code, refusal.reason.as_str()),
-            (Code::FailedPrecondition, "DEVICE_CORDONED"),
-            "{kind}"
-        );
-        assert!(refusal.message.contains("battery swells"), "{refusal:?}");
-        assert_eq!(refusal.meta("fate"), "NOT_SENT");
-        assert_eq!(refusal.meta("effect"), "NONE");
-        assert_eq!(refusal.meta("command_id"), id);
-    }
-    for kind in [
-        CommandKind::Snapshot,
-        CommandKind::Screenshot,
-        CommandKind::Status,
-    ] {
-        plain::send(&rig, &udid, kind, &format!("look-{kind}"))
-            .await
-            .unwrap();
-    }
-    assert_eq!(phone.effects().len(), 2, "it was not touched");
-
-    let rig = rig.restart_gateway().await;
-    let refusal = refused(plain::send(&rig, &udid, CommandKind::Tap, "later").await);
-    assert_eq!(refusal.reason, "DEVICE_CORDONED", "across a restart");
-    let again = cordon(&rig, &udid, "battery swells", None).await.unwrap();
-    assert_eq!(again.cordon.unwrap().who, told.who, "nothing has changed");
-    let free = uncordon(&rig, &udid).await.unwrap();
-    assert_eq!(free.cordon, None);
-    uncordon(&rig, &udid).await.unwrap();
-    plain::send(&rig, &udid, CommandKind::Tap, "free")
-        .await
-        .unwrap();
-    assert_eq!(effects(&rig.phone(0), "free").len(), 1);
-    let expected = [
-        row("cordon-device", &udid, "reason=battery swells"),
-        row("uncordon-device", &udid, "reason=battery swells"),
-    ];
-    assert_eq!(operations(&rig).await, expected);
-    rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cordon_ends_by_itself_when_its_time_has_come() {
-    let rig = Rig::plain(1).await;
-    let udid = rig.udid(0);
-    let mut mirror = Mirror::follow(rig.channel()).await;
-    let until = SystemTime::now() + Duration::from_millis(400);
-    let cordoned = cordon(&rig, &udid, "cable", Some(until)).await.unwrap();
-    let told = moment(cordoned.cordon.unwrap().until);
-    assert!(until.duration_since(told).unwrap() < Duration::from_micros(1));
-    let refusal = refused(plain::send(&rig, &udid, CommandKind::Button, "early").await);
-    assert_eq!(refusal.reason, "DEVICE_CORDONED");
-    assert!(refusal.meta("cordon_until").ends_with('Z'), "{refusal:?}");
-    mirror
-        .until("the cordon", |seen| seen.devices[&udid].cordon.is_some())
-        .await;
-    mirror
-        .until("its end", |seen| seen.devices[&udid].cordon.is_none())
-        .await;
-    assert!(SystemTime::now() >= until);
-    plain::send(&rig, &udid, CommandKind::Button, "late")
-        .await
-        .unwrap();
-
-    // One that runs out while nobody is there to end it.
-    let until = SystemTime::now() + Duration::from_millis(50);
-    cordon(&rig, &udid, "cable", Some(until)).await.unwrap();
-    drop(mirror);
-    let paused = rig.pause().await;
-    let rest = until.duration_since(SystemTime::now()).unwrap_or_default();
-    tokio::time::sleep(rest).await;
-    let rig = paused.resume().await;
-    plain::send(&rig, &udid, CommandKind::Button, "next")
-        .await
-        .unwrap();
-    soon("the record", async {
-        while operations(&rig).await.len() < 4 {
-            pause().await;
-        }
-    })
-    .await;
-    let told: Vec<_> = operations(&rig)
-        .await
-        .into_iter()
-        .map(|(what, ..)| what)
-        .collect();
-    assert_eq!(
-        told,
-        [
-            "cordon-device",
-            "cordon-ended",
-            "cordon-device",
-            "cordon-ended"
-        ]
-    );
-    rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_recorded_is_not_done() {
-    let rig = Rig::plain(1).await;
-    let udid = rig.udid(0);
-    let lock = WriteLock::take(&rig.ledger_path()).await;
-    let (named, cordoned, drained) = tokio::join!(
-        update(&rig, &udid, Some("anna"), &[], &[]),
-        cordon(&rig, &udid, "battery", None),
-        async {
-            let request = pb::DrainGatewayRequest::default();
-            rig.fleet()
-                .drain_gateway(request)
-                .await
-                .map(|_| pb::Device::default())
-        },
-    );
-    for act in [named, cordoned, drained] {
-        let refusal = refused(act);
-        assert_eq!(
-            (refusal.code, refusal.reason.as_str()),
-            (Code::Unavailable, "LEDGER_UNAVAILABLE")
-        );
-        assert!(refusal.retry_delay.is_some(), "{refusal:?}");
-    }
-    let found = device(&rig, &udid).await;
-    assert_eq!((found.alias, found.cordon), (None, None));
-    lock.release().await;
-    let gateway = rig
-        .fleet()
-        .get_gateway(pb::GetGatewayRequest {})
-        .await
-        .unwrap();
-    assert!(!gateway.into_inner().draining);
-    assert_eq!(operations(&rig).await, []);
-    update(&rig, &udid, Some("anna"), &[], &[]).await.unwrap();
-    assert_eq!(device(&rig, "anna").await.udid, udid);
-    rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_runner_that_was_not_launched_from_here_is_not_recycled() {
-    let rig = Rig::plain(1).await;
-    let udid = rig.udid(0);
-    for force in [false, true] {
-        let request = pb::RecycleRunnerRequest {
-            device: udid.clone(),
-            reason: "it is slow".to_owned(),
-            force,
-        };
-        let refusal = refused(rig.fleet().recycle_runner(request).await);
-        assert_eq!(
-            (refusal.code, refusal.reason.as_str()),
-            (Code::FailedPrecondition, "RUNNER_NOT_LAUNCHED")
-        );
-        assert_eq!(refusal.meta("device"), udid);
-    }
-    assert_eq!(operations(&rig).await, []);
-    plain::send(&rig, &udid, CommandKind::Button, "alive")
-        .await
-        .unwrap();
-    rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_phone_went_through_is_told_by_page_and_is_what_watchers_were_told() {
-    let rig = Rig::plain(2).await;
-    let (phone, udid) = (rig.phone(1), rig.udid(1));
-    let mut mirror = Mirror::follow(rig.channel()).await;
-    mirror.until("the fleet", |seen| seen.synced == 1).await;
-    for _ in 0..3 {
-        phone.detach();
-        mirror.until_state(&udid, pb::DeviceState::Detached).await;
-        phone.attach();
-        mirror.until_state(&udid, pb::DeviceState::Attached).await;
-    }
-    let told = mirror.seen().transitions;
-    drop(mirror);
-    let rig = rig.restart_gateway().await;
-    let mut rows = Vec::new();
-    let mut page_token = String::new();
-    loop {
-        let request = pb::ListDeviceTransitionsRequest {
-            device: udid.to_lowercase(),
-            page_size: 2,
-            page_token,
-        };
-        let page = rig
-            .fleet()
-            .list_device_transitions(request)
-            .await
-            .unwrap()
-            .into_inner();
-        assert!(page.transitions.len() <= 2);
-        rows.extend(page.transitions);
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
-            break;
-        }
-    }
-    rows.reverse();
-    assert!(rows.is_sorted_by_key(|row| row.seq));
-    assert!(rows.iter().all(|row| row.seq > 0 && row.device == udid));
-    let facts =
-        |row: &pb::DeviceTransition| (row.from(), row.to(), row.reason.clone(), row.detail.clone());
-    let rows: Vec<_> = rows.iter().map(facts).collect();
-    let told: Vec<_> = told.iter().map(facts).collect();
-    assert!(told.len() >= 6);
-    let start = rows.windows(told.len()).position(|rows| rows == told);
-    assert!(start.is_some(), "{told:?} in {rows:?}");
-    rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_says_what_it_can_and_how_its_ledger_fares() {
-    let rig = Rig::plain(1).await;
-    plain::send(&rig, &rig.udid(0), CommandKind::Button, "first")
-        .await
-        .unwrap();
-    let gateway = rig
-        .fleet()
-        .get_gateway(pb::GetGatewayRequest {})
-        .await
-        .unwrap();
-    let gateway = gateway.into_inner();
-    for capability in [
-        "cordon",
-        "device-history",
-        "device-settings",
-        "fleet-watch",
-        "gateway-drain",
-        "runner-launching",
-        "runner-recycling",
-    ] {
-        assert!(
-            gateway.capabilities.iter().any(|has| has == capability),
-            "{capability}"
-        );
-    }
-    assert!(gateway.capabilities.is_sorted());
-    let ledger = gateway.ledger.unwrap();
-    assert_eq!(ledger.path, rig.ledger_path().display().to_string());
-    assert!(ledger.writable);
-    assert_eq!(ledger.last_error, None);
-    assert!(ledger.size_bytes > 4096, "{ledger:?}");
-    assert!(ledger.free_bytes.is_some_and(|free| free > 0));
-    rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_ends_when_an_operator_says_so_and_finishes_what_it_has_begun() {
-    let place = Place::new();
-    let lab = Lab::start(Scenario::fleet(1).scaled(0.05));
-    lab.serve_unix(place.usbmuxd()).await.unwrap();
-    let phone = lab.phones().remove(0);
-    let mut server = place.serve().await;
-    let channel = connect(&server.url).await;
-    let mut mirror = Mirror::follow(channel.clone()).await;
-    let udid = phone.udid().to_string();
-    mirror
-        .until("the phone", |seen| {
-            seen.state(&udid)
-                .is_some_and(|state| state != pb::DeviceState::Detached)
-        })
-        .await;
-    let slow = Injection::Slow {
-        by: Duration::from_secs(20),
-    };
-    phone.fault(Fault::from(slow).on(CommandKind::Button));
-    let mut pressed = JoinSet::new();
-    let head = plain::Head {
-        device: udid,
-        command_id: Some("in-flight".to_owned()),
-        lease: None,
-        app_bundle_id: String::new(),
-    };
-    let client = AutomationServiceClient::new(channel.clone());
-    pressed.spawn(plain::send_over(client, CommandKind::Button, head));
-    phone.wait_until(|phone| phone.in_flight == 1).await;
-
-    let mut fleet = FleetServiceClient::new(channel);
-    let request = pb::DrainGatewayRequest {
-        reason: "moving the rack".to_owned(),
-    };
-    fleet.drain_gateway(request.clone()).await.unwrap();
-    // Twice is once, whether it is heard any more or not.
-    drop(fleet.drain_gateway(request).await);
-    pressed.join_next().await.unwrap().unwrap().unwrap();
-    let end = mirror
-        .until("the end", |seen| seen.ended.is_some())
-        .await
-        .ended;
-    let end = Refusal::from(end.unwrap().unwrap_err());
-    assert_eq!(
-        (end.code, end.reason.as_str()),
-        (Code::Unavailable, "GATEWAY_DRAINING")
-    );
-    let ended = soon("the end of the process", server.running.child.wait()).await;
-    assert_eq!(ended.unwrap().code(), Some(0), "as with SIGTERM");
-    assert_eq!(effects(&phone, "in-flight").len(), 1);
-
-    let server = place.serve().await;
-    let said = server
-        .ask(&["command", "show", "in-flight", "-o", "json"])
-        .await;
-    assert_eq!(said.json()["fate"], "completed");
-    let mut ledger = LedgerServiceClient::new(connect(&server.url).await);
-    let request = pb::TailCommandsRequest {
-        until_now: true,
-        ..pb::TailCommandsRequest::default()
-    };
-    let mut events = ledger.tail_commands(request).await.unwrap().into_inner();
-    let mut drains = Vec::new();
-    while let Some(message) = soon("an event", events.message()).await.unwrap() {
-        if let Some(Item::Event(event)) = message.item
-            && let Some(Entry::Operation(operation)) = event.entry
-            && operation.what == "drain-gateway"
-        {
-            drains.push(words(operation));
-        }
-    }
-    assert_eq!(drains, [row("drain-gateway", "", "reason=moving the rack")]);
-    assert_eq!(server.end().await, Some(0));
-    lab.shutdown().await;
 }
