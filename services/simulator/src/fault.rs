@@ -19,7 +19,7 @@
 //! A fault without `on` fits every command of the runner's queue; `status`,
 //! which bypasses the queue, only meets reply faults that name it. Faults of
 //! the connect stage come before the command is known, so they cannot name
-//! one.
+//! one; they befall connections to runners, and none to lockdown.
 //!
 //! Invariant: a fault applies `times` times and is gone.
 

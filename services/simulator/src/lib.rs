@@ -22,9 +22,13 @@
 //!   two things. [`Phone::effects`] says what landed on the screen, under which
 //!   command id, and [`Phone::screen`] what came of it.
 //!
+//! A phone can be without a runner until somebody [launches](launch) one: a
+//! process in the place of `xcodebuild`, with which the runner lives and ends.
+//!
 //! What goes wrong is data: a [`Fault`] in a [`Scenario`], or queued on a
-//! [`Phone`] while the lab runs, or an [`Oddity`] of usbmuxd. There is no
-//! test-only code path.
+//! [`Phone`] while the lab runs, a [`LaunchFault`] of its launches, an
+//! [`Oddity`] of usbmuxd or a [`Stray`] that it announces. There is no test-only
+//! code path.
 //!
 //! Time is tokio's, at the scenario's scale. Over [`Lab::connect`] all of it
 //! works on a paused clock; with real sockets use the real clock and a small

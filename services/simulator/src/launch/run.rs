@@ -81,7 +81,12 @@ async fn launch(
     }
     let LaunchRequest { port, mishaps } = request;
     let mishaps = Mishaps::of(phone, mishaps);
-    let running = Running::begin(phone, mishaps.cable.is_some(), process);
+    let stays = mishaps.cable.is_some();
+    let running = Running::begin(phone, stays, process);
+    // Whoever pulled the cable before this began had nothing to end.
+    if !stays && !lab.mux.sees_by_cable(udid) {
+        running.launch.end(Ending::Unplugged);
+    }
     let end = tokio::select! {
         biased;
         ending = running.launch.ended() => End::Of(ending),
