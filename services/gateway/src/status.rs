@@ -140,11 +140,6 @@ pub(crate) fn late(device: &Udid, receipt: &Receipt) -> Status {
     .into()
 }
 
-/// The call is not served by this version.
-pub(crate) fn not_yet() -> Status {
-    Refusal::new(Code::Unimplemented, "UNIMPLEMENTED", "not served yet").into()
-}
-
 /// A call without a command whose deadline has passed.
 pub(crate) fn deadline_exceeded() -> Status {
     Refusal::new(

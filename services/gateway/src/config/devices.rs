@@ -20,7 +20,7 @@ pub struct DeviceConfig {
     /// The `[[launch]]` by which its runner comes up, whatever `runner_port`
     /// says. No default.
     pub launch: Option<Name>,
-    /// Whatever operators want to select it by. UpdateDevice goes before these.
+    /// Whatever operators want to select it by. `UpdateDevice` goes before these.
     /// Default: none.
     #[serde(default)]
     pub labels: Labels,

@@ -31,7 +31,7 @@ pub(super) enum Child {
         launch: BoxFuture<'static, Result<Launched, String>>,
         give_up: CancellationToken,
     },
-    Running(Running),
+    Running(Box<Running>),
     Stopping(BoxFuture<'static, ()>),
 }
 
@@ -67,11 +67,11 @@ impl Child {
         places: Arc<Semaphore>,
     ) {
         let give_up = CancellationToken::new();
-        let given_up = give_up.clone();
+        let unwanted = give_up.clone();
         let launch = async move {
             let place = tokio::select! {
                 biased;
-                () = given_up.cancelled() => return Err("given up".to_owned()),
+                () = unwanted.cancelled() => return Err("given up".to_owned()),
                 place = places.acquire_owned() => place.map_err(|closed| closed.to_string())?,
             };
             match launcher.start(&device, &spec).await {
@@ -106,7 +106,7 @@ impl Child {
                 }
                 .boxed()
             }
-            Self::Running(running) => stop(running).boxed(),
+            Self::Running(running) => stop(*running).boxed(),
             Self::Stopping(end) => end,
         };
         *self = Self::Stopping(end);
@@ -126,7 +126,7 @@ impl Child {
             Self::None => pending().await,
             Self::Starting { launch, .. } => match launch.await {
                 Ok(Launched { running, place }) => {
-                    *self = Self::Running(running);
+                    *self = Self::Running(Box::new(running));
                     Happened {
                         process: Process::Started,
                         place: Some(place),

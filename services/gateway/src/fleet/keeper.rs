@@ -17,26 +17,26 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use fleetgate_device::{Facts, RunnerExchange};
+use fleetgate_device::Facts;
 use fleetgate_ledger::Quarantine;
-use fleetgate_proto::v1 as pb;
-use fleetgate_runner::{InvalidReply, RunnerStatus, SendError};
-use fleetgate_session::{Pause, Probe, ProbeWindow, Session, Vitals};
+use fleetgate_session::{Pause, ProbeWindow, Session, Vitals};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::warn;
+
+mod asking;
+mod telling;
 
 use super::child::{Child, Happened};
 use super::ground::Ground;
-use super::life::{Act, Drift, Heard, Idleness, Input, Life, Move, Out, Plan, Process};
+use super::life::{Act, Heard, Input, Life, Plan, Process};
 use super::phone::{Face, Order, Phone, Pulse, Sight};
 use crate::config::LaunchWay;
-use crate::convert::timestamp;
+use asking::{Answer, heard, until_idle};
 
-type Answer = Result<RunnerStatus, SendError>;
 type LookUp = (Option<bool>, Option<Facts>);
 
 /// The keeper of one phone.
@@ -348,120 +348,6 @@ impl Keeper {
             self.child.begin_in_vain("there is nothing to launch");
         }
     }
-
-    fn ask(&self, window: ProbeWindow) -> BoxFuture<'static, Answer> {
-        let exchange = RunnerExchange::new(
-            self.ground.hosts.clone(),
-            self.phone.udid.clone(),
-            self.phone.port.subscribe(),
-        );
-        let probe = Probe::new(exchange, self.ground.budgets);
-        let ground = Arc::clone(&self.ground);
-        async move {
-            // Before the window opens: a thousand phones are asked in turn.
-            let _turn = ground.questions.acquire().await;
-            probe.status(window).await
-        }
-        .boxed()
-    }
-
-    /// Tells what a step has changed.
-    fn tell(&mut self, out: Out) {
-        let Out {
-            acts: _,
-            moves,
-            alarm,
-            flaw,
-            is_up,
-        } = out;
-        let device = &self.phone.udid;
-        if let Some((flaw, message)) = flaw {
-            let launcher = self.ground.launcher.as_ref();
-            self.face.runner.last_failure = Some(pb::LaunchFailure {
-                reason: flaw.as_str().to_owned(),
-                message,
-                time: Some(timestamp(SystemTime::now())),
-                log_tail: launcher.map_or_else(Vec::new, |launcher| launcher.log_tail(device)),
-            });
-        }
-        if is_up {
-            self.face.runner.last_failure = None;
-        }
-        let alarm = alarm.and_then(|alarm| match alarm {
-            Drift::Raised(message) => {
-                let raised = pb::Alarm {
-                    code: "RUNNER_DRIFT".to_owned(),
-                    message,
-                    time: Some(timestamp(SystemTime::now())),
-                };
-                self.face.alarm = Some(raised.clone());
-                Some((raised, false))
-            }
-            Drift::Ended => self.face.alarm.take().map(|ended| (ended, true)),
-        });
-        self.draw();
-        let last = moves.len();
-        for (nth, moved) in moves.into_iter().enumerate() {
-            self.tell_move(moved, nth + 1 == last);
-        }
-        self.tell_change();
-        if let Some((alarm, ended)) = alarm {
-            self.ground.chronicle.alarm(&self.phone.udid, alarm, ended);
-        }
-    }
-
-    /// Takes over what the life says but for its state.
-    fn draw(&mut self) {
-        let runner = &mut self.face.runner;
-        runner.pid = self.child.pid();
-        runner.failures = self.life.failures();
-        let next = self.life.next_launch();
-        if next.is_none() != runner.next_launch.is_none() {
-            runner.next_launch = next.map(|next| SystemTime::now() + (next - Instant::now()));
-        }
-        self.face.port = self.life.port();
-    }
-
-    fn tell_move(&mut self, moved: Move, is_last: bool) {
-        let Move {
-            from,
-            to,
-            reason,
-            detail,
-        } = moved;
-        let device = &self.phone.udid;
-        let now = SystemTime::now();
-        info!(device.id = %device, ?from, ?to, %reason, detail, "went through something");
-        if from != to {
-            (self.face.state, self.face.since) = (to, now);
-            (self.face.reason, self.face.detail) = (reason, detail.clone());
-        }
-        if is_last {
-            let (_, reason, detail) = self.life.state();
-            (self.face.reason, self.face.detail) = (reason, detail.map(str::to_owned));
-        }
-        self.phone.tell(&self.face);
-        let transition = pb::DeviceTransition {
-            seq: 0,
-            time: Some(timestamp(now)),
-            device: device.to_string(),
-            from: pb::DeviceState::from(from).into(),
-            to: pb::DeviceState::from(to).into(),
-            reason: reason.to_string(),
-            detail,
-        };
-        let message = || self.ground.message(&self.phone);
-        self.ground.chronicle.moved(message, transition);
-    }
-
-    /// Tells of what is not told yet.
-    fn tell_change(&mut self) {
-        if self.phone.face() != self.face {
-            self.phone.tell(&self.face);
-            let message = || self.ground.message(&self.phone);
-            self.ground.chronicle.changed(message);
-        }
-    }
 }
 
 fn plan(way: Option<&LaunchWay>) -> Plan {
@@ -471,46 +357,5 @@ fn plan(way: Option<&LaunchWay>) -> Plan {
         Some(LaunchWay::Command(command)) => Plan::Command {
             start_timeout: command.start_timeout,
         },
-    }
-}
-
-/// Waits until nothing is in flight; gives a pause if that is to stay so.
-async fn until_idle(session: &Session, idleness: Idleness, ground: &Ground) -> Option<Pause> {
-    loop {
-        session.idle().await;
-        match idleness {
-            Idleness::Held => return None,
-            Idleness::Natural => {
-                let pause = session.pause();
-                let load = session.load();
-                if load.in_flight.is_none() && load.queued == 0 {
-                    return Some(pause);
-                }
-                drop(pause);
-                sleep(ground.policy.readiness).await;
-            }
-        }
-    }
-}
-
-fn heard(answer: Answer) -> Heard {
-    let error = match answer {
-        Ok(status) => return Heard::Status(status),
-        Err(error) => error,
-    };
-    match &error {
-        SendError::InvalidReply(InvalidReply::Data { .. }) => Heard::SomethingElse,
-        SendError::NotAttached
-        | SendError::Connect(_)
-        | SendError::Misunderstood(_)
-        | SendError::RequestTooLarge { .. }
-        | SendError::Refused(_) => Heard::NoWay,
-        SendError::NotListening { .. }
-        | SendError::WindowClosed { .. }
-        | SendError::Broken(_)
-        | SendError::ReplyTooLarge { .. }
-        | SendError::InvalidReply(InvalidReply::NotAnEnvelope { .. }) => {
-            Heard::Silence(error.to_string())
-        }
     }
 }

@@ -32,197 +32,31 @@
 //! transition begins in the state in which the one before has ended.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use fleetgate_device::MuxDeviceId;
-use fleetgate_runner::RunnerStatus;
 use fleetgate_session::Condition;
 use tokio::time::Instant;
 
 mod health;
 mod launching;
+mod orders;
+mod phase;
 mod policy;
+mod presence;
 #[cfg(test)]
 mod properties;
 mod showing;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub(crate) use policy::Policy;
+pub(crate) use terms::{Act, Drift, Heard, Idleness, Input, Move, Out, Plan, Process, Seen};
 pub(crate) use words::{Flaw, Reason, State};
 
 use health::Health;
+use phase::{Child, Phase, Then};
 use policy::Chance;
-
-/// How a phone's runner comes up, as far as its life is concerned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// Nobody knows where it is.
-    Unknown,
-    /// Somebody else sees to it.
-    Static { port: u16 },
-    /// A command is run, which may take so long until the runner answers.
-    Command { start_timeout: Duration },
-}
-
-/// Where a phone hangs by cable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// Which usbmuxd.
-    pub(crate) host: usize,
-    /// The generation of its connection in which the phone was announced.
-    pub(crate) generation: u64,
-    /// The phone's number in it.
-    pub(crate) number: Option<MuxDeviceId>,
-    /// This is what was known last.
-    pub(crate) stale: bool,
-}
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Input {
-    /// It is there, or is not.
-    Presence(Option<Seen>),
-    /// Its process did something.
-    Process(Process),
-    /// The question of this epoch was answered, or was not.
-    Answer { epoch: u64, heard: Heard },
-    /// The session knows how the runner fares.
-    Condition(Condition),
-    /// The session did not reach it.
-    Unreachable,
-    /// Nothing is in flight on the lane.
-    Idle,
-    /// An operator wants it recycled.
-    Recycle { force: bool, reason: String },
-    /// Its runner comes up in another way from now on.
-    Plan(Plan),
-    /// Nothing is to be launched any more, and what was launched is to end.
-    Close,
-    /// Time has passed.
-    Tick,
-}
-
-/// What a launched process did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Process {
-    Started,
-    NotStarted(String),
-    Listening(u16),
-    ListenerFailed(String),
-    Exited(String),
-    /// It has ended, as was asked for, with all that it had started.
-    Stopped,
-}
-
-/// What a question came to.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Heard {
-    /// The runner's status.
-    Status(RunnerStatus),
-    /// The runner answered, with something else.
-    SomethingElse,
-    /// It did not.
-    Silence(String),
-    /// It could not be asked: not by its own fault.
-    NoWay,
-}
-
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Act {
-    /// Launch a process, and tell of it. It has none.
-    Start,
-    /// End the process however far it is, and tell when it has.
-    Stop,
-    /// Ask the runner for its status; any earlier question is void.
-    Ask {
-        epoch: u64,
-        /// It is coming up, and has little time for each answer.
-        readiness: bool,
-    },
-    /// Put on record that it is left alone, or is no more.
-    Quarantine(Option<String>),
-}
-
-/// It went through something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Move {
-    pub(crate) from: State,
-    pub(crate) to: State,
-    pub(crate) reason: Reason,
-    pub(crate) detail: Option<String>,
-}
-
-/// All that follows from one input.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Out {
-    pub(crate) acts: Vec<Act>,
-    pub(crate) moves: Vec<Move>,
-    /// The alarm about drift was raised or has ended.
-    pub(crate) alarm: Option<Drift>,
-    /// A launch has failed.
-    pub(crate) flaw: Option<(Flaw, String)>,
-    /// The runner has come up.
-    pub(crate) is_up: bool,
-}
-
-/// What became of the alarm about a runner that drifts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Drift {
-    /// It was raised, with these words.
-    Raised(String),
-    Ended,
-}
-
-/// When nothing is in flight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Idleness {
-    /// While commands wait: what is in flight is to end.
-    Held,
-    /// Of itself, with nobody waiting.
-    Natural,
-}
-
-/// What is under way with its runner.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Phase {
-    /// Nothing: it is not for us to launch, or must not be now.
-    Rest,
-    /// It is being launched; until when, once its process runs.
-    Launching { until: Option<Instant> },
-    /// It answers.
-    Up,
-    /// It is to end once nothing is in flight, or at some moment all the same.
-    Yielding { then: Then, until: Option<Instant> },
-    /// Its process is being ended.
-    Stopping { then: Then },
-    /// It is launched again at some moment.
-    Pausing { until: Instant },
-}
-
-/// What follows the end of a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Then {
-    /// Another one.
-    Launch,
-    /// Another one, after a pause.
-    Retry,
-    /// None, for this reason.
-    Quarantine(String),
-    /// What the circumstances ask for then.
-    Rest,
-}
-
-/// Whether there is a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Child {
-    None,
-    Starting,
-    Running,
-    Stopping,
-}
 
 /// One phone.
 #[derive(Debug, Clone)]
@@ -434,184 +268,6 @@ impl Life {
         }
         if is_due(self.health.ask_at, now) {
             self.ask();
-        }
-    }
-
-    fn presence(&mut self, seen: Option<Seen>) {
-        let before = std::mem::replace(&mut self.seen, seen);
-        match (before, seen) {
-            (None, None) => {}
-            (None, Some(_)) => self.attach(),
-            (Some(_), None) => self.detach(),
-            (Some(before), Some(after)) => self.shift(before, after),
-        }
-    }
-
-    fn attach(&mut self) {
-        (self.grace_until, self.absent_at) = (None, None);
-        self.go(State::Attached, Reason::Plugged, None);
-        let was_absent = std::mem::take(&mut self.was_absent);
-        if let Some(why) = self.quarantine.clone() {
-            if !was_absent {
-                self.show(Reason::Quarantined, Some(why));
-                return;
-            }
-            self.leave_quarantine("it was plugged in again");
-        }
-        self.set_out();
-    }
-
-    /// Begins what is to be done for a phone that is there.
-    fn set_out(&mut self) {
-        match self.plan {
-            Plan::Unknown => {
-                let why = "where its runner listens is not configured".to_owned();
-                self.explain(Reason::RunnerUnknown, Some(why));
-            }
-            Plan::Static { .. } => {
-                if self.policy.probes() && self.is_within_reach() {
-                    self.ask();
-                }
-            }
-            Plan::Command { .. } => self.pursue(),
-        }
-        self.show_condition();
-    }
-
-    fn detach(&mut self) {
-        self.was_absent = true;
-        // A runner that failed just before did so for want of its phone.
-        let with_it = self.failed_at.take().is_some_and(|failed_at| {
-            self.now.saturating_duration_since(failed_at) < self.policy.farewell
-        });
-        self.failures = self.failures.saturating_sub(u32::from(with_it));
-        self.forget_runner();
-        match self.child {
-            Child::None => self.phase = Phase::Rest,
-            // A process that would find no phone is not even begun.
-            Child::Starting => self.stop(Then::Rest),
-            Child::Running => {
-                self.phase = Phase::Rest;
-                self.grace_until = Some(self.now + self.policy.grace);
-            }
-            Child::Stopping => self.phase = Phase::Stopping { then: Then::Rest },
-        }
-        self.go(State::Detached, Reason::Unplugged, None);
-    }
-
-    /// It is where it was, or elsewhere.
-    fn shift(&mut self, before: Seen, after: Seen) {
-        if before.stale != after.stale {
-            if after.stale {
-                self.note(Reason::HostLost, None);
-                self.health.hush();
-            } else {
-                self.note(Reason::HostBack, None);
-                let spread = self.policy.spread.mul_f64(self.chance.draw());
-                self.resume(spread);
-            }
-        } else if !after.stale && before != after {
-            let is_anew = before.generation == after.generation || before.host != after.host;
-            if is_anew {
-                self.note(Reason::Replugged, None);
-            }
-            self.resume(Duration::ZERO);
-        }
-    }
-
-    /// The way to the phone is another than before, or open again.
-    fn resume(&mut self, within: Duration) {
-        let may_ask = self.policy.probes() && self.quarantine.is_none();
-        match (&self.phase, self.plan) {
-            (Phase::Up, _) | (Phase::Rest, Plan::Static { .. }) if may_ask => {
-                self.health.void();
-                self.health.ask_at = Some(self.now + within);
-            }
-            (Phase::Launching { .. }, _) if self.port.is_some() => self.ask(),
-            (Phase::Rest, Plan::Command { .. }) => self.pursue(),
-            (
-                Phase::Rest
-                | Phase::Launching { .. }
-                | Phase::Up
-                | Phase::Yielding { .. }
-                | Phase::Stopping { .. }
-                | Phase::Pausing { .. },
-                _,
-            ) => {}
-        }
-    }
-
-    fn recycle(&mut self, force: bool, reason: String) {
-        let asked = Some(reason).filter(|reason| !reason.is_empty());
-        self.failures = 0;
-        if self.quarantine.is_some() {
-            self.leave_quarantine("an operator wants its runner recycled");
-        }
-        if !matches!(self.plan, Plan::Command { .. }) {
-            return;
-        }
-        match self.phase.clone() {
-            Phase::Up if force => self.stop(Then::Launch),
-            Phase::Up => self.yield_to(Then::Launch, None),
-            Phase::Launching { .. } => self.stop(Then::Launch),
-            Phase::Yielding { .. } if force => self.stop(Then::Launch),
-            Phase::Yielding { until, .. } => self.yield_to(Then::Launch, until),
-            Phase::Stopping { .. } if self.seen.is_some() => {
-                self.phase = Phase::Stopping { then: Then::Launch };
-            }
-            Phase::Pausing { .. } => {
-                self.explain(Reason::RecycleRequested, asked);
-                return self.launch_or_rest();
-            }
-            Phase::Rest | Phase::Stopping { .. } => return self.pursue(),
-        }
-        self.show(Reason::RecycleRequested, asked);
-    }
-
-    fn change_plan(&mut self, plan: Plan) {
-        if self.plan == plan {
-            return;
-        }
-        self.plan = plan;
-        self.health.void();
-        self.failures = 0;
-        if self.quarantine.is_some() {
-            self.leave_quarantine("its runner comes up in another way");
-        }
-        match self.child {
-            Child::None => {
-                self.forget_runner();
-                self.phase = Phase::Rest;
-                if self.seen.is_some() {
-                    self.show(Reason::RecycleRequested, None);
-                    self.set_out();
-                }
-            }
-            Child::Starting => self.stop(Then::Rest),
-            Child::Running if self.phase == Phase::Up => self.yield_to(Then::Rest, None),
-            Child::Running => self.stop(Then::Rest),
-            Child::Stopping => self.phase = Phase::Stopping { then: Then::Rest },
-        }
-        let why = "its runner comes up in another way".to_owned();
-        self.show(Reason::RecycleRequested, Some(why));
-    }
-
-    fn close(&mut self) {
-        self.is_closing = true;
-        self.stop(Then::Rest);
-        self.health.hush();
-        self.stable_at = None;
-    }
-
-    fn leave_quarantine(&mut self, why: &str) {
-        self.quarantine = None;
-        self.failures = 0;
-        self.out.acts.push(Act::Quarantine(None));
-        let why = Some(why.to_owned());
-        if self.state == State::Quarantined {
-            self.go(State::Attached, Reason::QuarantineLeft, why);
-        } else {
-            self.note(Reason::QuarantineLeft, why);
         }
     }
 

@@ -11,24 +11,42 @@ use super::{Act, Drift, Heard, Life, Phase, Plan, Reason, State, Then};
 /// What is known of a runner's health.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Health {
-    /// Answers to questions of another epoch are void.
+    /// Counts the questions.
     epoch: u64,
-    is_asking: bool,
+    /// The one that is open; answers to others are void.
+    question: Option<u64>,
     /// When to ask next.
     pub(super) ask_at: Option<Instant>,
     /// Questions without an answer in a row.
     misses: u32,
-    /// The session did not reach it: one question more decides.
-    is_suspect: bool,
-    /// It is known not to answer.
-    pub(super) is_lost: bool,
+    pub(super) standing: Standing,
     /// It is old enough to be ended.
     pub(super) is_aged: bool,
     tally: Option<Tally>,
-    /// An alarm about drift stands.
-    alarm: bool,
-    /// This runner drifts.
-    drifts: bool,
+    drifting: Drifting,
+}
+
+/// What is thought of a runner.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing bad.
+    #[default]
+    Good,
+    /// The session did not reach it: one question more decides.
+    Suspect,
+    /// It is known not to answer.
+    Lost,
+}
+
+/// Whether failures are recorded that a runner ought to know as noise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Drifting {
+    #[default]
+    No,
+    /// By this runner: there is an alarm.
+    Now,
+    /// By an earlier one: the alarm stands until this one has done well.
+    Before,
 }
 
 /// What a runner counts, as it said last.
@@ -43,22 +61,38 @@ struct Tally {
 impl Health {
     /// Any question is void.
     pub(super) fn void(&mut self) {
-        self.epoch += 1;
-        self.is_asking = false;
+        self.question = None;
     }
 
     /// Nothing is asked for now.
     pub(super) fn hush(&mut self) {
         self.void();
         self.ask_at = None;
-        (self.misses, self.is_suspect) = (0, false);
+        self.misses = 0;
+        self.clear();
+    }
+
+    /// A suspicion was unfounded, or does not matter any more.
+    fn clear(&mut self) {
+        if self.standing == Standing::Suspect {
+            self.standing = Standing::Good;
+        }
     }
 
     /// The next runner is another one.
     fn forget(&mut self) {
         self.hush();
-        (self.is_lost, self.is_aged, self.drifts) = (false, false, false);
+        (self.standing, self.is_aged) = (Standing::Good, false);
+        self.forget_counts();
+    }
+}
+
+impl Health {
+    fn forget_counts(&mut self) {
         self.tally = None;
+        if self.drifting == Drifting::Now {
+            self.drifting = Drifting::Before;
+        }
     }
 }
 
@@ -75,8 +109,8 @@ impl Life {
         if !self.is_within_reach() || self.is_closing {
             return;
         }
-        self.health.void();
-        self.health.is_asking = true;
+        self.health.epoch += 1;
+        self.health.question = Some(self.health.epoch);
         self.out.acts.push(Act::Ask {
             epoch: self.health.epoch,
             readiness: self.is_launching(),
@@ -95,10 +129,10 @@ impl Life {
     }
 
     pub(super) fn answer(&mut self, epoch: u64, heard: Heard) {
-        if !self.health.is_asking || epoch != self.health.epoch {
+        if self.health.question != Some(epoch) {
             return;
         }
-        self.health.is_asking = false;
+        self.health.question = None;
         match heard {
             Heard::Status(status) => {
                 self.answered();
@@ -112,11 +146,12 @@ impl Life {
     }
 
     fn answered(&mut self) {
-        (self.health.misses, self.health.is_suspect) = (0, false);
+        self.health.misses = 0;
+        self.health.clear();
         match self.phase {
             Phase::Rest | Phase::Launching { .. } => {
                 self.phase = Phase::Up;
-                self.health.is_lost = false;
+                self.health.standing = Standing::Good;
                 self.out.is_up = true;
                 self.stable_at = Some(self.now + self.policy.health.stable_after);
                 if self.policy.probes() {
@@ -139,21 +174,21 @@ impl Life {
             (Phase::Up, plan) => {
                 self.health.misses += 1;
                 let enough = self.health.misses >= self.policy.health.probe_failures.get();
-                if !enough && !self.health.is_suspect {
+                if !enough && self.health.standing != Standing::Suspect {
                     self.ask_in_turn();
                 } else if matches!(plan, Plan::Command { .. }) {
                     self.failed(Reason::RunnerUnreachable, Some(why));
                 } else {
                     self.phase = Phase::Rest;
                     self.health.forget();
-                    self.health.is_lost = true;
+                    self.health.standing = Standing::Lost;
                     self.stable_at = None;
                     self.show(Reason::RunnerUnreachable, Some(why));
                     self.look_again();
                 }
             }
             (Phase::Rest, _) => {
-                self.health.is_lost = true;
+                self.health.standing = Standing::Lost;
                 self.look_again();
                 if self.state == State::Attached {
                     self.explain(Reason::RunnerUnreachable, Some(why));
@@ -191,8 +226,8 @@ impl Life {
         if let Some(before) = before.filter(|before| uptime < before.uptime) {
             let why = format!("up for {uptime:?}, after {:?}", before.uptime);
             self.note(Reason::RunnerRestarted, Some(why));
-            (self.health.is_aged, self.health.drifts) = (false, false);
-            self.health.tally = None;
+            self.health.is_aged = false;
+            self.health.forget_counts();
             self.stable_at = Some(self.now + self.policy.health.stable_after);
         }
         let tally = match self.health.tally {
@@ -212,7 +247,6 @@ impl Life {
         let has_moved = before.is_some_and(|before| before.suppressed < suppressed);
         self.health.tally = Some(tally);
         if has_moved {
-            self.health.drifts = false;
             self.end_alarm();
         }
         self.look_for_drift(recorded.saturating_sub(tally.recorded_then));
@@ -221,18 +255,17 @@ impl Life {
 
     fn look_for_drift(&mut self, recorded: u64) {
         let enough = self.policy.health.drift_failures.get();
-        if recorded < u64::from(enough) || self.health.drifts {
+        if recorded < u64::from(enough) || self.health.drifting == Drifting::Now {
             return;
         }
-        self.health.drifts = true;
         let why = format!(
             "{recorded} failures recorded and no issue suppressed since: has Xcode changed its \
              wording?"
         );
-        if !self.health.alarm {
-            self.health.alarm = true;
+        if self.health.drifting == Drifting::No {
             self.out.alarm = Some(Drift::Raised(why.clone()));
         }
+        self.health.drifting = Drifting::Now;
         if matches!(self.plan, Plan::Command { .. }) {
             let then = self.after_failure(Some(&why));
             self.yield_to(then, None);
@@ -241,7 +274,7 @@ impl Life {
     }
 
     fn end_alarm(&mut self) {
-        if std::mem::take(&mut self.health.alarm) {
+        if std::mem::take(&mut self.health.drifting) != Drifting::No {
             self.out.alarm = Some(Drift::Ended);
         }
     }
@@ -262,7 +295,7 @@ impl Life {
     pub(super) fn settle_down(&mut self) {
         if self.phase == Phase::Up {
             self.failures = 0;
-            if !self.health.drifts {
+            if self.health.drifting == Drifting::Before {
                 self.end_alarm();
             }
         }
@@ -271,7 +304,7 @@ impl Life {
     pub(super) fn unreachable(&mut self) {
         let asks = self.policy.probes() || matches!(self.plan, Plan::Command { .. });
         if self.phase == Phase::Up && asks {
-            self.health.is_suspect = true;
+            self.health.standing = Standing::Suspect;
             self.ask();
         }
     }

@@ -125,7 +125,6 @@ impl Life {
                     until: self.now + pause,
                 };
             }
-            Then::Retry => self.rest(),
             Then::Quarantine(why) => {
                 self.phase = Phase::Rest;
                 self.quarantine = Some(why.clone());
@@ -133,7 +132,7 @@ impl Life {
                 self.show(Reason::Quarantined, Some(why));
             }
             Then::Rest if self.may_launch() => self.pursue(),
-            Then::Rest => self.rest(),
+            Then::Retry | Then::Rest => self.rest(),
         }
     }
 
@@ -212,24 +211,20 @@ impl Life {
         let Plan::Command { start_timeout } = self.plan else {
             return;
         };
-        match self.port {
-            Some(port) => {
-                let why = format!("it did not answer on port {port} within {start_timeout:?}");
-                self.flawed(Flaw::NotReady, why);
-            }
-            None => {
-                let why = format!("it did not say where it listens within {start_timeout:?}");
-                self.flawed(Flaw::StartTimeout, why);
-            }
-        }
+        let (flaw, why) = match self.port {
+            Some(port) => (Flaw::NotReady, format!("it did not answer on port {port}")),
+            None => (
+                Flaw::StartTimeout,
+                "it did not say where it listens".to_owned(),
+            ),
+        };
+        self.flawed(flaw, format!("{why} within {start_timeout:?}"));
     }
 
     fn flawed(&mut self, flaw: Flaw, why: String) {
-        self.out.flaw = Some((flaw, why.clone()));
-        self.failed(
-            Reason::LaunchFailed,
-            Some(format!("{}: {why}", flaw.as_str())),
-        );
+        let told = format!("{}: {why}", flaw.as_str());
+        self.out.flaw = Some((flaw, why));
+        self.failed(Reason::LaunchFailed, Some(told));
     }
 
     /// A launched runner has failed: it is launched again, unless that has

@@ -1,5 +1,8 @@
 //! Whatever happens, in whatever order: what always holds, and that it ends.
 
+use std::time::Duration;
+
+use fleetgate_device::MuxDeviceId;
 use fleetgate_runner::{Budgets, RunnerState, RunnerStatus};
 use proptest::prelude::*;
 

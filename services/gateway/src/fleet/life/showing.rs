@@ -2,6 +2,7 @@
 
 use fleetgate_session::Condition;
 
+use super::health::Standing;
 use super::{Child, Life, Move, Phase, Plan, Reason, State, Then};
 
 impl Life {
@@ -110,7 +111,8 @@ impl Life {
         // Of a runner that is not there, nothing that was known counts.
         let counts = match self.plan {
             Plan::Unknown | Plan::Static { .. } => {
-                base == State::Ready || (base == State::Attached && !self.health.is_lost)
+                base == State::Ready
+                    || (base == State::Attached && self.health.standing != Standing::Lost)
             }
             Plan::Command { .. } => base == State::Ready && self.child == Child::Running,
         };

@@ -1,0 +1,80 @@
+//! What a keeper asks of its phone's runner and lane, and what the answers are.
+
+use std::sync::Arc;
+
+use fleetgate_device::RunnerExchange;
+use fleetgate_runner::{InvalidReply, RunnerStatus, SendError};
+use fleetgate_session::{Pause, Probe, ProbeWindow, Session};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::time::sleep;
+
+use super::Keeper;
+use crate::fleet::ground::Ground;
+use crate::fleet::life::{Heard, Idleness};
+
+pub(super) type Answer = Result<RunnerStatus, SendError>;
+
+impl Keeper {
+    /// A question to the runner.
+    pub(super) fn ask(&self, window: ProbeWindow) -> BoxFuture<'static, Answer> {
+        let exchange = RunnerExchange::new(
+            self.ground.hosts.clone(),
+            self.phone.udid.clone(),
+            self.phone.port.subscribe(),
+        );
+        let probe = Probe::new(exchange, self.ground.budgets);
+        let ground = Arc::clone(&self.ground);
+        async move {
+            // Before the window opens: a thousand phones are asked in turn.
+            let _turn = ground.questions.acquire().await;
+            probe.status(window).await
+        }
+        .boxed()
+    }
+}
+
+/// Waits until nothing is in flight; gives a pause if that is to stay so.
+pub(super) async fn until_idle(
+    session: &Session,
+    idleness: Idleness,
+    ground: &Ground,
+) -> Option<Pause> {
+    loop {
+        session.idle().await;
+        match idleness {
+            Idleness::Held => return None,
+            Idleness::Natural => {
+                let pause = session.pause();
+                let load = session.load();
+                if load.in_flight.is_none() && load.queued == 0 {
+                    return Some(pause);
+                }
+                drop(pause);
+                sleep(ground.policy.readiness).await;
+            }
+        }
+    }
+}
+
+pub(super) fn heard(answer: Answer) -> Heard {
+    let error = match answer {
+        Ok(status) => return Heard::Status(status),
+        Err(error) => error,
+    };
+    match &error {
+        SendError::InvalidReply(InvalidReply::Data { .. }) => Heard::SomethingElse,
+        SendError::NotAttached
+        | SendError::Connect(_)
+        | SendError::Misunderstood(_)
+        | SendError::RequestTooLarge { .. }
+        | SendError::Refused(_) => Heard::NoWay,
+        SendError::NotListening { .. }
+        | SendError::WindowClosed { .. }
+        | SendError::Broken(_)
+        | SendError::ReplyTooLarge { .. }
+        | SendError::InvalidReply(InvalidReply::NotAnEnvelope { .. }) => {
+            Heard::Silence(error.to_string())
+        }
+    }
+}
