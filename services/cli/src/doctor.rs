@@ -1,7 +1,7 @@
 //! `doctor`: what is wrong with a fleet, and what to do about it.
 //!
 //! It asks the gateway; if there is none, it looks at what a gateway would need
-//! on this host. What follows from the answers is decided in [`findings`],
+//! on this host. What follows from the answers is decided in [`findings()`],
 //! without I/O.
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! What is known of a phone: everything, as JSON; one line, as a table
-//! ([`table`]).
+//! ([`table()`]).
 
 use std::collections::BTreeMap;
 

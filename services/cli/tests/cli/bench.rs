@@ -102,6 +102,15 @@ impl Bench {
     pub(crate) async fn configured(more: &str) -> Self {
         let bench = Self::open(more).await;
         bench.until_table(" ready ", 2).await;
+        // It is on record a moment after it is told.
+        while bench
+            .ask(&["history", "--export"])
+            .await
+            .text()
+            .matches("\"to\":\"ready\"")
+            .count()
+            < 2
+        {}
         bench
     }
 

@@ -36,6 +36,17 @@ fn follow(bench: &Bench, more: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>
     (child, said)
 }
 
+/// The next line about a command. What the phones went through is on record a
+/// moment after they did, and comes in between.
+async fn of_a_command(said: &mut Lines<BufReader<ChildStdout>>) -> String {
+    loop {
+        let line = said.next_line().await.unwrap().unwrap();
+        if line.contains("intended") || line.contains("concluded") {
+            return line;
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_export_is_one_event_a_line_the_oldest_first_and_goes_on_after_any() {
     let bench = Bench::start().await;
@@ -97,14 +108,14 @@ async fn a_follower_sees_what_is_recorded_as_it_is() {
     let intended = export.iter().find(|line| line["event"] == "intended");
     let cursor = intended.unwrap()["cursor"].as_str().unwrap();
     let (mut child, mut said) = follow(&bench, &["--after", cursor]);
-    let told = said.next_line().await.unwrap().unwrap();
+    let told = of_a_command(&mut said).await;
     assert!(
         told.contains("concluded") && told.contains(&first),
         "{told}"
     );
     let second = tap(&bench).await;
     for word in ["intended", "concluded"] {
-        let told = said.next_line().await.unwrap().unwrap();
+        let told = of_a_command(&mut said).await;
         assert!(told.contains(word) && told.contains(&second), "{told}");
     }
 
@@ -124,7 +135,7 @@ async fn a_follower_is_told_where_to_go_on_when_the_gateway_stops() {
     let (child, mut said) = follow(&bench, &["--after", cursor, "-o", "json"]);
     let mut last = Value::Null;
     for _ in ["intended", "concluded"] {
-        last = serde_json::from_str(&said.next_line().await.unwrap().unwrap()).unwrap();
+        last = serde_json::from_str(&of_a_command(&mut said).await).unwrap();
     }
     bench.end().await;
     let output = child.wait_with_output().await.unwrap();
