@@ -41,3 +41,19 @@ CREATE TABLE device_settings (
     CHECK (cordon_until_us IS NULL OR cordon_since_us IS NOT NULL),
     CHECK ((quarantine_reason IS NULL) = (quarantine_since_us IS NULL))
 ) STRICT, WITHOUT ROWID;
+
+-- Where a mutation without a fate, or with an UNKNOWN that may still be settled,
+-- can be found without a look at every command: after `through`, or in
+-- `unsettled`. Those up to `through` that are not listed are settled, which they
+-- stay. No part of the chain, since it follows from what is, and may lag behind
+-- it: what is listed may have been settled since.
+CREATE TABLE survey (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    through INTEGER NOT NULL CHECK (through >= 0)
+) STRICT;
+
+INSERT INTO survey (one, through) VALUES (1, 0);
+
+CREATE TABLE unsettled (
+    command_seq INTEGER PRIMARY KEY
+) STRICT;

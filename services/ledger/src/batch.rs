@@ -59,6 +59,8 @@ pub(crate) struct Committed {
 pub(crate) struct Written {
     /// The number of the chain's last link.
     pub(crate) head: i64,
+    /// The number of the newest command.
+    pub(crate) newest: i64,
     /// What the chain took: reading its end, hashing and inserting its links.
     pub(crate) chaining: Duration,
 }
@@ -207,6 +209,7 @@ async fn write(
     let taken = rows_taken && insert(transaction, &links.rows).await?;
     Ok(taken.then(|| Written {
         head: links.head.seq,
+        newest: marks.newest_command(),
         chaining: hashed + inserting.elapsed(),
     }))
 }

@@ -29,7 +29,7 @@ use crate::tail::{self, Cursor, TailPage};
 use crate::token::PageToken;
 use crate::transitions::{self, TransitionPage};
 use crate::verify::{VerifyReport, verify};
-use crate::writer::{Chores, Place, Ticket, Writer};
+use crate::writer::{Chores, Place, Surveyor, Ticket, Writer};
 
 /// Entries that may wait for the writer; who comes later waits for room.
 const QUEUE: usize = 1024;
@@ -78,6 +78,7 @@ impl Ledger {
             options,
             readers,
             head,
+            survey,
         } = open::open(&path, &config).await?;
 
         let (tickets, waiting) = mpsc::channel(QUEUE);
@@ -108,6 +109,7 @@ impl Ledger {
             trial: None,
             head: publish,
             chores: Chores::new(config.retention),
+            surveyor: Surveyor::new(survey),
         };
         let span =
             tracing::info_span!(parent: None, "ledger.writer", path = %shared.path.display());
@@ -212,8 +214,8 @@ impl Ledger {
 
     /// Mutations that have no fate yet, or an UNKNOWN that is not for good, the
     /// oldest first; of one device or of all, recorded at or after `since`.
-    /// Looks at every command since then: one call for all devices costs as
-    /// much as one for each.
+    /// Costs what the unsettled ones cost, and a look at the newest commands; one
+    /// call for all devices costs as much as one for each.
     pub async fn unsettled(
         &self,
         device: Option<&Udid>,

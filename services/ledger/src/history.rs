@@ -2,11 +2,12 @@
 
 use std::time::SystemTime;
 
-use fleetgate_runner::{CommandId, Fate, Udid};
+use fleetgate_runner::{CommandId, Udid};
 use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
 use crate::query::ReadError;
 use crate::row::{CommandRow, Conclusion, SELECT, SELECT_HISTORY};
+use crate::survey::{self, is_unsettled};
 use crate::time::{bound, system_time};
 
 /// One read looks at this many commands at most.
@@ -29,46 +30,52 @@ pub(crate) async fn history(
 }
 
 /// Mutations without a fate, and those whose UNKNOWN may still be settled, the
-/// oldest first.
+/// oldest first: first the listed ones, then those that no survey has reached.
 pub(crate) async fn unsettled(
     pool: &SqlitePool,
     device: Option<&Udid>,
     since: Option<SystemTime>,
 ) -> Result<Vec<CommandRow>, ReadError> {
     let since = since.map(bound);
-    let mut range = QueryBuilder::<Sqlite>::new("SELECT min(seq), max(seq) FROM commands");
-    if let Some(since) = since {
-        range.push(" WHERE created_us >= ").push_bind(since);
-    }
-    let (oldest, newest): (Option<i64>, Option<i64>) =
-        range.build_query_as().fetch_one(pool).await?;
-    let (Some(mut low), Some(newest)) = (oldest, newest) else {
-        return Ok(Vec::new());
-    };
-
-    let mut unsettled = Vec::new();
-    while low <= newest {
+    let select = |from: &str| {
         let mut sql = QueryBuilder::<Sqlite>::new(SELECT);
-        sql.push("WHERE c.seq >= ")
-            .push_bind(low)
-            .push(" AND c.seq < ")
-            .push_bind(low.saturating_add(SLICE))
-            .push(" AND c.mutation = 1 AND (f.seq IS NULL OR (f.final = 0 AND f.fate = ")
-            .push_bind(Fate::Unknown.as_str())
-            .push("))");
+        sql.push("WHERE ").push(is_unsettled!());
         if let Some(since) = since {
             sql.push(" AND c.created_us >= ").push_bind(since);
         }
         if let Some(device) = device {
             sql.push(" AND c.device = ").push_bind(device.as_str());
         }
-        sql.push(" ORDER BY c.seq");
-        for row in sql.build().fetch_all(pool).await? {
-            unsettled.push(CommandRow::read(&row)?);
-        }
-        low = low.saturating_add(SLICE);
+        sql.push(" AND ").push(from);
+        sql
+    };
+
+    // One snapshot, since what a survey has passed is listed from then on.
+    let mut snapshot = pool.begin().await?;
+    let through = survey::through(&mut snapshot).await?;
+    let newest: Option<i64> = sqlx::query_scalar("SELECT max(seq) FROM commands")
+        .fetch_one(&mut *snapshot)
+        .await?;
+    let mut sql = select("c.seq IN (SELECT command_seq FROM unsettled WHERE command_seq <= ");
+    sql.push_bind(through).push(") ORDER BY c.seq");
+    let mut rows = sql.build().fetch_all(&mut *snapshot).await?;
+    snapshot.rollback().await?;
+
+    let (mut after, newest) = (through, newest.unwrap_or_default());
+    while after < newest {
+        let to = newest.min(after.saturating_add(SLICE));
+        let mut sql = select("c.seq > ");
+        sql.push_bind(after)
+            .push(" AND c.seq <= ")
+            .push_bind(to)
+            .push(" ORDER BY c.seq");
+        rows.append(&mut sql.build().fetch_all(pool).await?);
+        after = to;
     }
-    Ok(unsettled)
+    Ok(rows
+        .iter()
+        .map(CommandRow::read)
+        .collect::<Result<_, _>>()?)
 }
 
 /// The youngest of what was ever removed.

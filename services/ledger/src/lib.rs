@@ -36,6 +36,7 @@ mod row;
 mod settings;
 mod space;
 mod stats;
+mod survey;
 mod tail;
 mod time;
 mod token;

@@ -22,6 +22,7 @@ use crate::config::{LedgerConfig, Synchronous};
 use crate::error::{LedgerError, classify};
 use crate::lock::{WriterLock, beside};
 use crate::space;
+use crate::survey::Survey;
 use crate::writer::Place;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
@@ -45,6 +46,7 @@ pub(crate) struct Opened {
     pub(crate) readers: SqlitePool,
     /// The number of the chain's last link.
     pub(crate) head: i64,
+    pub(crate) survey: Survey,
 }
 
 /// Opens the ledger at `path`, which must be absolute: SQLite reads meaning
@@ -75,7 +77,7 @@ pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, L
             Synchronous::Normal => SqliteSynchronous::Normal,
         });
     migrate(path, options.clone(), fresh, config.patience).await?;
-    let head = prepare(path, &options, config.patience).await?;
+    let (head, survey) = prepare(path, &options, config.patience).await?;
 
     // The writer waits for a lock by itself: SQLite's way of waiting would
     // hold a whole batch for as long as its most patient entry.
@@ -95,25 +97,27 @@ pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, L
         options,
         readers,
         head,
+        survey,
     })
 }
 
 /// Sees to what the schema cannot: the chain's beginning, and that the file can
-/// shrink.
+/// shrink. Gives the chain's end, and how far the survey came.
 async fn prepare(
     path: &Path,
     options: &SqliteConnectOptions,
     patience: Duration,
-) -> Result<i64, LedgerError> {
+) -> Result<(i64, Survey), LedgerError> {
     let failed = |error| classify(path, patience, error);
     let mut connection = options.connect().await.map_err(failed)?;
     let begun = chain::begin(&mut connection).await.map_err(failed)?;
     space::allow_shrinking(&mut connection)
         .await
         .map_err(failed)?;
+    let survey = Survey::read(&mut connection).await.map_err(failed)?;
     connection.close().await.map_err(failed)?;
     match begun {
-        Begun::At(head) => Ok(head),
+        Begun::At(head) => Ok((head, survey)),
         Begun::Damaged => Err(LedgerError::BrokenChain {
             path: path.to_owned(),
         }),

@@ -31,15 +31,19 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
+/// Commands `c`, each with its newest fate `f`.
+macro_rules! newest_fates {
+    () => {
+        "commands AS c LEFT JOIN fates AS f ON f.seq = (\
+         SELECT n.seq FROM fates AS n WHERE n.command_seq = c.seq ORDER BY n.revision DESC LIMIT 1)"
+    };
+}
+pub(crate) use newest_fates;
+
 /// Each command with its newest fate.
 macro_rules! select_newest {
     ($reply:literal) => {
-        concat!(
-            "SELECT ",
-            columns!($reply),
-            " FROM commands AS c LEFT JOIN fates AS f ON f.seq = (",
-            "SELECT n.seq FROM fates AS n WHERE n.command_seq = c.seq ORDER BY n.revision DESC LIMIT 1) "
-        )
+        concat!("SELECT ", columns!($reply), " FROM ", newest_fates!(), " ")
     };
 }
 

@@ -96,6 +96,11 @@ pub enum Fault {
         /// One of the rows, by its `seq`.
         row: i64,
     },
+    /// A command is unsettled, and not found where such commands are looked for.
+    Unlisted {
+        /// Its row.
+        command: i64,
+    },
     /// The link that was given is not there any more.
     CutOff {
         /// The link that was given.
@@ -130,6 +135,10 @@ impl fmt::Display for Break {
             Fault::Outside { table, row } => {
                 write!(f, "no link binds row {row} of {table}")
             }
+            Fault::Unlisted { command } => write!(
+                f,
+                "the command in row {command} is unsettled, and not listed as such"
+            ),
             Fault::CutOff { known } => write!(
                 f,
                 "the chain was cut off before link {}, which was known to be there",

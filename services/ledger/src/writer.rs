@@ -13,7 +13,7 @@
 //!
 //! There is no tick: under load the batch grows by itself while the last one is
 //! being synchronised. Between batches there is a step of the chores, if one is
-//! due, and after a failure a try to write again. The task ends when the ledger is closed, or its last
+//! due, one of the survey, and after a failure a try to write again. The task ends when the ledger is closed, or its last
 //! handle dropped, and everything handed in before that has been answered.
 //!
 //! Invariant: an entry is answered once, and with success only after its
@@ -38,10 +38,12 @@ use crate::stats::Counters;
 
 mod chores;
 mod place;
+mod surveyor;
 mod trial;
 
 pub(crate) use self::chores::Chores;
 pub(crate) use self::place::Place;
+pub(crate) use self::surveyor::Surveyor;
 
 /// The most entries in one transaction.
 pub(crate) const BATCH_LIMIT: usize = 256;
@@ -78,6 +80,7 @@ pub(crate) struct Writer {
     pub(crate) head: watch::Sender<u64>,
     /// `None` if there are none to do.
     pub(crate) chores: Option<Chores>,
+    pub(crate) surveyor: Surveyor,
 }
 
 /// What the writer does next.
@@ -97,10 +100,12 @@ impl Writer {
                     self.settle(batch).await;
                     // Also under load, when there is always something to write.
                     self.tidy().await;
+                    self.survey().await;
                 }
                 Next::Tidy => {
                     self.try_again().await;
                     self.tidy().await;
+                    self.survey().await;
                 }
                 Next::End => break,
             }
@@ -121,7 +126,10 @@ impl Writer {
         let mut batch = Vec::new();
         if !self.tickets.is_closed() {
             let chore = self.chores.as_ref().map(Chores::next);
-            let due = [chore, self.trial].into_iter().flatten().min();
+            let due = [chore, self.trial, self.surveyor.next()]
+                .into_iter()
+                .flatten()
+                .min();
             let due = async {
                 match due {
                     Some(due) => tokio::time::sleep_until(due).await,
@@ -235,6 +243,7 @@ impl Writer {
                 self.counters.committed(started.elapsed(), written.chaining);
                 self.succeeded();
                 self.publish(written.head);
+                self.surveyor.written(written.newest);
                 self.connection = Some(connection);
                 Ok(verdicts)
             }

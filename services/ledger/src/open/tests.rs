@@ -31,6 +31,7 @@ async fn a_commit_waits_for_what_the_config_says() {
             options: _,
             readers,
             head: _,
+            survey: _,
             place: _,
         } = open(&path, &config).await.unwrap();
         assert_eq!(

@@ -13,6 +13,7 @@ use crate::bind;
 use crate::canonical::{Event, Head};
 use crate::chain::hash_of;
 use crate::event::EventKind;
+use crate::survey::SELECT_UNLISTED;
 use crate::tail::{self, Checkpoint};
 
 const SLICE: u32 = 1000;
@@ -179,6 +180,13 @@ impl Walk {
             });
             return Ok(());
         }
+        let unlisted: Option<i64> = sqlx::query_scalar(SELECT_UNLISTED)
+            .fetch_one(snapshot)
+            .await?;
+        self.report.first_break = unlisted.map(|command| Break {
+            seq,
+            what: Fault::Unlisted { command },
+        });
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ticket, Writer};
+use super::{Surveyor, Ticket, Writer};
 use crate::config::LedgerConfig;
 use crate::entry::{Change, Entry, NewIntent};
 use crate::error::LedgerError;
@@ -50,6 +50,7 @@ impl Bench {
             counters: Arc::new(Counters::default()),
             condition: Arc::default(),
             trial: None,
+            surveyor: Surveyor::new(opened.survey),
             head: watch::Sender::new(0),
             chores: None,
         };

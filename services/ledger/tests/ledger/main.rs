@@ -18,4 +18,5 @@ mod settings;
 mod support;
 mod tail;
 mod transitions;
+mod unsettled;
 mod upgrade;
