@@ -78,7 +78,12 @@ impl Scene {
 
     /// The same with these lines in the gateway's configuration.
     pub async fn configured(scenario: Scenario, more: &str) -> Self {
-        let (place, lab) = (Place::new(), Lab::start(scenario));
+        Self::before(Lab::start(scenario), more).await
+    }
+
+    /// The same before a lab that runs already.
+    pub async fn before(lab: Lab, more: &str) -> Self {
+        let place = Place::new();
         lab.serve_unix(place.usbmuxd())
             .await
             .expect("a unix socket");
