@@ -2,11 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use fleetgate_ledger::CommandQuery;
+use fleetgate_ledger::{CommandQuery, Transition};
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::{CommandKind, Fate};
 
-use crate::convert::command_query;
+use crate::convert::{command_query, transition};
 
 fn query(request: pb::ListCommandsRequest) -> Result<CommandQuery, Vec<String>> {
     command_query(request).map_err(|violations| {
@@ -68,5 +68,33 @@ fn filters_that_mean_nothing_are_refused_together() {
     assert_eq!(
         fields,
         ["kinds", "fates", "end_time", "page_size", "page_token"]
+    );
+}
+
+#[test]
+fn a_transition_tells_its_states_and_says_nothing_of_one_that_is_not_known() {
+    let moved = Transition {
+        seq: 7,
+        at: UNIX_EPOCH + Duration::from_secs(1),
+        device: "00008110-000978540290401E".parse().unwrap(),
+        from: "READY".to_owned(),
+        to: "FROM_THE_FUTURE".to_owned(),
+        reason: "RUNNER_DIED".to_owned(),
+        detail: Some("exit status 1".to_owned()),
+    };
+    assert_eq!(
+        transition(moved),
+        pb::DeviceTransition {
+            seq: 7,
+            time: Some(prost_types::Timestamp {
+                seconds: 1,
+                nanos: 0,
+            }),
+            device: "00008110-000978540290401E".to_owned(),
+            from: pb::DeviceState::Ready.into(),
+            to: pb::DeviceState::Unspecified.into(),
+            reason: "RUNNER_DIED".to_owned(),
+            detail: Some("exit status 1".to_owned()),
+        }
     );
 }
