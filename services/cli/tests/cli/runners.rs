@@ -237,7 +237,7 @@ async fn a_child_that_sigterm_does_not_end_can_stay_behind_in_the_group() {
 async fn a_port_can_come_in_two_writes() {
     let rack = Rack::new().await;
     let udid = rack.phone().udid().to_string();
-    let mut command = rack.command(&["--udid", &udid, "--split-line", "5s"]);
+    let mut command = rack.command(&["--udid", &udid, "--split-line", "20s"]);
     let mut child = command.spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let mut text = String::new();
