@@ -225,7 +225,7 @@ impl FleetService for FleetApi {
         request: Request<pb::CordonDeviceRequest>,
     ) -> Result<Response<pb::CordonDeviceResponse>, Status> {
         let (deadline, who) = (Deadline::of(&request), who(&request));
-        let cordon = cordon_device(request.into_inner(), SystemTime::now());
+        let cordon = cordon_device(request.get_ref(), SystemTime::now());
         let (name, reason, until) = checked(cordon)?;
         let done = self.acts.cordon(&name, reason, until, &who);
         let device = Some(deadline.bound(done).await?);

@@ -75,7 +75,7 @@ fn keys(
 
 /// Which phone is to be cordoned, why and until when.
 pub(crate) fn cordon_device(
-    request: pb::CordonDeviceRequest,
+    request: &pb::CordonDeviceRequest,
     now: SystemTime,
 ) -> Result<(String, String, Option<SystemTime>), Vec<Violation>> {
     let mut violations = Violations::default();
@@ -194,7 +194,7 @@ mod tests {
             reason: reason.to_owned(),
             until: until.map(Into::into),
         };
-        cordon_device(request, SystemTime::UNIX_EPOCH + Duration::from_secs(100))
+        cordon_device(&request, SystemTime::UNIX_EPOCH + Duration::from_secs(100))
     }
 
     #[test]

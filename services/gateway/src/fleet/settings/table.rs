@@ -112,16 +112,11 @@ impl Table {
         let configured = self.configured.get(&settings.device);
         let has_one = configured.is_some_and(|configured| configured.labels.contains_key(key));
         settings.labels.remove(&mark(key));
-        match value {
-            Some(value) => {
-                settings.labels.insert(key.to_owned(), value);
-            }
-            None => {
-                settings.labels.remove(key);
-                if has_one {
-                    settings.labels.insert(mark(key), String::new());
-                }
-            }
+        settings.labels.remove(key);
+        if let Some(value) = value {
+            settings.labels.insert(key.to_owned(), value);
+        } else if has_one {
+            settings.labels.insert(mark(key), String::new());
         }
     }
 
