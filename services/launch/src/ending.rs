@@ -32,6 +32,12 @@ pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// A list of processes is not made in one moment: a process that began while it
+/// was made can be missing in it, and one that just then becomes another
+/// program says nothing of its launch. So what is not the kernel's own word, or
+/// a proof, must be seen this often.
+const LOOKS: u32 = 6;
+
 /// What became of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -57,6 +63,8 @@ pub(crate) struct Ending {
     /// When it got its SIGKILL.
     pub(crate) killed: Option<Instant>,
     pub(crate) outcome: Option<Outcome>,
+    /// How often in a row a look has proved nothing.
+    pub(crate) doubts: u32,
 }
 
 impl Ending {
@@ -67,20 +75,27 @@ impl Ending {
             asked: None,
             killed: None,
             outcome: None,
+            doubts: 0,
         }
     }
 
     /// One step, by what the processes are now.
     fn step(&mut self, evidence: &Evidence<'_>, now: Instant) {
         let verdict = evidence.judge(&mut self.suspect);
+        let asked = self.asked.is_some();
+        self.doubts = match verdict {
+            Verdict::Gone | Verdict::Unproven(_) => self.doubts + 1,
+            Verdict::Foreign | Verdict::Ours(_) => 0,
+        };
+        let in_doubt = self.doubts < LOOKS;
         self.outcome = match verdict {
-            Verdict::Gone if self.asked.is_none() => Some(Outcome::Gone),
-            Verdict::Foreign if self.asked.is_none() => Some(Outcome::Foreign),
-            // A number that is somebody else's by now is free of ours.
-            Verdict::Gone | Verdict::Foreign => Some(self.ended()),
-            Verdict::Unproven(pids) if self.asked.is_none() => Some(Outcome::Unproven(pids)),
-            Verdict::Unproven(pids) => Some(Outcome::Outlived(pids)),
             Verdict::Ours(pids) => self.press(pids, now),
+            Verdict::Gone | Verdict::Unproven(_) if in_doubt => None,
+            Verdict::Foreign if !asked => Some(Outcome::Foreign),
+            // A number that is somebody else's by now is free of ours.
+            Verdict::Gone | Verdict::Foreign => Some(self.vanished()),
+            Verdict::Unproven(pids) if asked => Some(Outcome::Outlived(pids)),
+            Verdict::Unproven(pids) => Some(Outcome::Unproven(pids)),
         };
     }
 
@@ -113,15 +128,14 @@ impl Ending {
         }
     }
 
-    fn ended(&self) -> Outcome {
-        Outcome::Ended {
-            killed: self.killed.is_some(),
+    /// The outcome if nobody is left.
+    fn vanished(&self) -> Outcome {
+        match self.asked {
+            Some(_) => Outcome::Ended {
+                killed: self.killed.is_some(),
+            },
+            None => Outcome::Gone,
         }
-    }
-
-    /// Whether nobody is left, which costs one call.
-    fn is_empty(&self) -> bool {
-        self.asked.is_some() && is_empty(self.suspect.group)
     }
 }
 
@@ -144,8 +158,8 @@ pub(crate) async fn end(mut endings: Vec<Ending>) -> Result<Vec<Ending>, LaunchE
 pub(crate) fn step(mut endings: Vec<Ending>) -> io::Result<Vec<Ending>> {
     let open = |ending: &&mut Ending| ending.outcome.is_none();
     for ending in endings.iter_mut().filter(open) {
-        if ending.is_empty() {
-            ending.outcome = Some(ending.ended());
+        if is_empty(ending.suspect.group) {
+            ending.outcome = Some(ending.vanished());
         }
     }
     if endings.iter().all(|ending| ending.outcome.is_some()) {

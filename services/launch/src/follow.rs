@@ -329,3 +329,6 @@ fn take_out(file: &File, length: u64) -> Option<u64> {
 fn take_out(_: &File, _: u64) -> Option<u64> {
     None
 }
+
+#[cfg(test)]
+mod tests;

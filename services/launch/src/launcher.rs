@@ -151,6 +151,9 @@ impl Launcher {
     }
 
     /// Where a phone's runner writes its log.
+    ///
+    /// A log that grows past 16 MiB is cut: its last MiB is beside it then,
+    /// with `.0` to its name, as the log of the last launch is with `.1`.
     pub fn log_path(&self, device: &Udid) -> PathBuf {
         self.shared.place.log(device)
     }

@@ -135,9 +135,13 @@ impl Leader {
     }
 
     /// Signals the whole group.
-    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
+    pub(crate) fn signal(&mut self, signal: Signal) -> io::Result<()> {
         match self.number {
-            Number::Ours => ending::signal(self.pid, signal),
+            Number::Ours => match ending::signal(self.pid, signal) {
+                // Some kernels refuse to signal a group in which nobody lives.
+                Err(_) if self.ended().is_some() => Ok(()),
+                signalled => signalled,
+            },
             Number::Reaped | Number::Lost => Ok(()),
         }
     }

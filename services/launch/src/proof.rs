@@ -1,7 +1,7 @@
 //! Whether a group of processes is one that was started here.
 //!
 //! ```text
-//! recorded in another boot or container ──────────────────────────────► gone
+//! recorded in another boot or container ──────────────────────────────► foreign
 //! leader is there, began when ours did ── says it is of another launch ─► foreign
 //!        │                              └─ otherwise ──────────────────► ours
 //! leader is there, began at another time ─────────────────────────────► foreign
@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 use crate::record::{Record, Started};
-use crate::table::{Claim, Process, Table};
+use crate::table::{Process, Table};
 
 /// A group that may be ours.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) epoch: &'a str,
     /// Our own group, which is never a suspect.
     pub(crate) own_group: u32,
-    pub(crate) claims: &'a dyn Fn(&[u32]) -> HashMap<u32, Claim>,
+    pub(crate) claims: &'a dyn Fn(&[u32]) -> HashMap<u32, String>,
 }
 
 impl Evidence<'_> {
@@ -93,7 +93,7 @@ impl Evidence<'_> {
         let living: Vec<_> = self.table.living(suspect.group).collect();
         let pids: Vec<_> = living.iter().map(|process| process.pid).collect();
         if suspect.leader.epoch != self.epoch {
-            return Verdict::Gone;
+            return Verdict::Foreign;
         }
         if let Some(process) = self.table.get(suspect.group) {
             return if self.is_leader(process, suspect) {
@@ -110,8 +110,7 @@ impl Evidence<'_> {
         }
         let claims = (self.claims)(&pids);
         let launch = suspect.launch.to_string();
-        let claimed = |claim: &Claim| matches!(claim, Claim::Launch(said) if *said == launch);
-        if claims.values().any(claimed) {
+        if claims.values().any(|said| *said == launch) {
             Verdict::Ours(pids)
         } else {
             Verdict::Unproven(pids)
@@ -128,10 +127,9 @@ impl Evidence<'_> {
             return false;
         }
         suspect.knows(process)
-            || match (self.claims)(&[process.pid]).get(&process.pid) {
-                Some(Claim::Launch(said)) => *said == suspect.launch.to_string(),
-                Some(Claim::Nothing | Claim::Unreadable) | None => true,
-            }
+            || (self.claims)(&[process.pid])
+                .get(&process.pid)
+                .is_none_or(|said| *said == suspect.launch.to_string())
     }
 
     /// The groups of launches whose processes are not on record: those led by
@@ -149,15 +147,13 @@ impl Evidence<'_> {
         let pids: Vec<_> = leaders.iter().map(|process| process.pid).collect();
         let claims = (self.claims)(&pids);
         let ours = leaders.into_iter().filter_map(|process| {
-            let Some(Claim::Launch(said)) = claims.get(&process.pid) else {
-                return None;
-            };
+            let launch = *launches.get(claims.get(&process.pid)?)?;
             let leader = Started {
                 pid: process.pid,
                 epoch: self.epoch.to_owned(),
                 start: process.start.clone(),
             };
-            Some(Suspect::new(*launches.get(said)?, leader))
+            Some(Suspect::new(launch, leader))
         });
         ours.collect()
     }
@@ -174,3 +170,6 @@ fn found(pids: Vec<u32>) -> Verdict {
         Verdict::Ours(pids)
     }
 }
+
+#[cfg(test)]
+mod tests;

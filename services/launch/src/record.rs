@@ -172,8 +172,8 @@ pub(crate) struct Listed {
     pub(crate) strange: Vec<PathBuf>,
 }
 
-/// Lists all records. A record that was being written when its gateway died is
-/// removed: the one that it was to replace says enough.
+/// Lists all records. One that is half-written is nobody's yet: what it is to
+/// replace says enough, and the next one takes its place.
 pub(crate) fn list(records: &Path) -> Result<Listed, LaunchError> {
     let failed = LaunchError::file("list", records);
     let mut listed = Listed::default();
@@ -188,9 +188,7 @@ pub(crate) fn list(records: &Path) -> Result<Listed, LaunchError> {
         };
         if let Some(device) = of_device(SUFFIX) {
             listed.devices.push(device);
-        } else if of_device(HALF_WRITTEN).is_some() {
-            fs::remove_file(&path).map_err(LaunchError::file("remove", &path))?;
-        } else if of_device(ASIDE).is_none() {
+        } else if of_device(HALF_WRITTEN).is_none() && of_device(ASIDE).is_none() {
             tracing::warn!(path = %path.display(), "no launcher makes a record of this name");
             listed.strange.push(path);
         }
@@ -266,13 +264,12 @@ mod tests {
     }
 
     #[test]
-    fn records_are_listed_half_written_ones_go_and_strange_ones_are_named() {
+    fn records_are_listed_half_written_ones_do_not_count_and_strange_ones_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let record = record(None);
         record.write(directory.path()).unwrap();
-        let half = at("00000009-0000000000000009.json.new");
-        fs::write(&half, "{").unwrap();
+        fs::write(at("00000009-0000000000000009.json.new"), "{").unwrap();
         let strange = [at("notes.json"), at("0000000a-000000000000000b.json")];
         for path in &strange {
             fs::write(path, "x").unwrap();
@@ -281,6 +278,5 @@ mod tests {
         listed.strange.sort_unstable();
         assert_eq!(listed.devices, [record.device]);
         assert_eq!(listed.strange, [strange[1].clone(), strange[0].clone()]);
-        assert!(!half.exists());
     }
 }

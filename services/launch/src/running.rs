@@ -164,13 +164,13 @@ impl Running {
         } = self;
         let group = leader.pid();
         let asked = Instant::now();
-        signal(&leader, Signal::TERM);
+        signal(&mut leader, Signal::TERM);
         let mut status = timeout(grace, leader.wait()).await.ok();
         let mut killed = None;
         if status.is_none() {
             tracing::warn!(device.id = %slot.device(), pid = group, "SIGTERM was not enough");
             killed = Some(Instant::now());
-            signal(&leader, Signal::KILL);
+            signal(&mut leader, Signal::KILL);
             status = timeout(KILL_PATIENCE, leader.wait()).await.ok();
         }
         let Some(status) = status else {
@@ -205,7 +205,7 @@ impl Running {
 }
 
 /// The leader is not reaped, so that its group needs no other proof.
-fn signal(leader: &Leader, signal: Signal) {
+fn signal(leader: &mut Leader, signal: Signal) {
     if let Err(error) = leader.signal(signal) {
         tracing::error!(pid = leader.pid(), %error, "a runner's group cannot be signalled");
     }

@@ -32,18 +32,7 @@ pub(crate) struct Process {
     pub(crate) start: String,
 }
 
-/// What a process says of the launch that it belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Claim {
-    /// It is of this launch.
-    Launch(String),
-    /// It can be read, and says nothing.
-    Nothing,
-    /// It cannot be read.
-    Unreadable,
-}
-
-/// All processes at one moment.
+/// All processes, at about one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     processes: HashMap<u32, Process>,
@@ -99,8 +88,8 @@ pub(crate) fn epoch() -> io::Result<String> {
     source::epoch()
 }
 
-/// What these processes say of their launch. Those that are gone say nothing
+/// Of which launch these processes say that they are: those that say it, and
 /// that can be read.
-pub(crate) fn claims(pids: &[u32]) -> HashMap<u32, Claim> {
+pub(crate) fn claims(pids: &[u32]) -> HashMap<u32, String> {
     source::claims(pids)
 }

@@ -6,8 +6,11 @@ use std::io::{self, ErrorKind, Read};
 
 use rustix::io::Errno;
 
-use super::{Claim, Process};
+use super::Process;
 use crate::spec::LAUNCH_ID;
+
+/// Larger than most environments.
+const ENVIRONMENT: usize = 256 << 10;
 
 pub(super) fn epoch() -> io::Result<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
@@ -42,7 +45,7 @@ fn read(pid: u32, text: &mut Vec<u8>) -> io::Result<Option<Process>> {
     let read =
         fs::File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read_to_end(text));
     match read {
-        Ok(_) => parse(pid, text).map(Some),
+        Ok(_) => parse(pid, text),
         Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(error),
     }
@@ -53,21 +56,26 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Reads `pid (name) state parent group ... threads 0 start ...`. The name may
-/// hold anything, parentheses too.
-fn parse(pid: u32, text: &[u8]) -> io::Result<Process> {
+/// hold anything, parentheses too. A process that is just being reaped has no
+/// group any more, and is none.
+fn parse(pid: u32, text: &[u8]) -> io::Result<Option<Process>> {
     let fields = || {
         let after = text.iter().rposition(|byte| *byte == b')')? + 1;
         let fields = str::from_utf8(text.get(after..)?).ok()?;
         let fields: Vec<_> = fields.split_ascii_whitespace().collect();
         let state = *fields.first()?;
         let threads: u32 = fields.get(17)?.parse().ok()?;
-        Some(Process {
+        let group: i64 = fields.get(2)?.parse().ok()?;
+        let Ok(group) = u32::try_from(group) else {
+            return Some(None);
+        };
+        Some(Some(Process {
             pid,
-            group: fields.get(2)?.parse().ok()?,
+            group,
             // The first thread may end before the others.
             zombie: matches!(state, "Z" | "X" | "x") && threads <= 1,
             start: (*fields.get(19)?).to_owned(),
-        })
+        }))
     };
     fields().ok_or_else(|| {
         io::Error::new(
@@ -77,28 +85,47 @@ fn parse(pid: u32, text: &[u8]) -> io::Result<Process> {
     })
 }
 
-pub(super) fn claims(pids: &[u32]) -> HashMap<u32, Claim> {
-    pids.iter().map(|pid| (*pid, claim(*pid))).collect()
+pub(super) fn claims(pids: &[u32]) -> HashMap<u32, String> {
+    let mut room = vec![0; ENVIRONMENT];
+    let claims = pids.iter().filter_map(|pid| {
+        let environment = environment(*pid, &mut room).ok()?;
+        Some((*pid, claim_in(environment)?))
+    });
+    claims.collect()
 }
 
 /// The environment that a process was given. One of another user cannot be
 /// read, and one that has ended has none.
-fn claim(pid: u32) -> Claim {
-    match fs::read(format!("/proc/{pid}/environ")) {
-        Ok(environment) if !environment.is_empty() => claim_in(&environment),
-        Ok(_) | Err(_) => Claim::Unreadable,
+///
+/// It is read at once if there is room: one that is read in pieces ends with
+/// any of them if the process ends meanwhile.
+fn environment(pid: u32, room: &mut Vec<u8>) -> io::Result<&[u8]> {
+    let mut file = fs::File::open(format!("/proc/{pid}/environ"))?;
+    let mut length = 0;
+    loop {
+        match file.read(room.get_mut(length..).unwrap_or_default()) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if length == room.len() {
+            room.resize(length * 2, 0);
+        }
     }
+    Ok(room.get(..length).unwrap_or_default())
 }
 
-fn claim_in(environment: &[u8]) -> Claim {
+/// The launch that an environment names. What does not end is cut off, and so
+/// may be the name.
+fn claim_in(environment: &[u8]) -> Option<String> {
+    let (_, environment) = environment.split_last().filter(|(last, _)| **last == 0)?;
     let values = environment.split(|byte| *byte == 0).filter_map(|variable| {
         let value = variable.strip_prefix(LAUNCH_ID.as_bytes())?;
         value.strip_prefix(b"=")
     });
-    match values.map(String::from_utf8_lossy).next() {
-        Some(launch) => Claim::Launch(launch.into_owned()),
-        None => Claim::Nothing,
-    }
+    let launch = values.map(String::from_utf8_lossy).next()?;
+    Some(launch.into_owned())
 }
 
 #[cfg(test)]
@@ -108,7 +135,7 @@ mod tests {
     #[test]
     fn a_name_may_hold_what_it_likes() {
         let text = b"7 (a) Z 1 9) b) S 1 42 42 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 3 0 987654 0 0";
-        let process = parse(7, text).unwrap();
+        let process = parse(7, text).unwrap().unwrap();
         assert_eq!((process.pid, process.group), (7, 42));
         assert_eq!(process.start, "987654");
         assert!(!process.zombie);
@@ -118,10 +145,16 @@ mod tests {
     fn a_process_whose_first_thread_has_ended_lives() {
         let zombie = |threads: u32| {
             let text = format!("7 (a) Z 1 42 42 0 -1 0 1 0 0 0 1 1 0 0 20 0 {threads} 0 9 0 0");
-            parse(7, text.as_bytes()).unwrap().zombie
+            parse(7, text.as_bytes()).unwrap().unwrap().zombie
         };
         assert!(zombie(1));
         assert!(!zombie(2));
+    }
+
+    #[test]
+    fn a_process_that_is_just_being_reaped_is_none() {
+        let text = b"7 (a) X 0 -1 -1 0 -1 4228364 1 0 0 0 1 1 0 0 20 0 0 0 987654 0 0";
+        assert_eq!(parse(7, text).unwrap(), None);
     }
 
     #[test]
@@ -140,12 +173,11 @@ mod tests {
     #[test]
     fn a_launch_is_read_from_its_variable_and_from_no_other() {
         let read = |environment: &str| claim_in(environment.replace(' ', "\0").as_bytes());
-        assert_eq!(
-            read("A=1 FLEETGATE_LAUNCH_ID=ab "),
-            Claim::Launch("ab".to_owned())
-        );
-        assert_eq!(read("A=FLEETGATE_LAUNCH_ID=ab "), Claim::Nothing);
-        assert_eq!(read("FLEETGATE_LAUNCH_IDS=ab"), Claim::Nothing);
+        assert_eq!(read("A=1 FLEETGATE_LAUNCH_ID=ab "), Some("ab".to_owned()));
+        assert_eq!(read("A=FLEETGATE_LAUNCH_ID=ab "), None);
+        assert_eq!(read("FLEETGATE_LAUNCH_IDS=ab "), None);
+        assert_eq!(read("A=1 FLEETGATE_LAUNCH_ID=a"), None);
+        assert_eq!(read(""), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::process::{Command, Stdio};
 
-use super::{Claim, Process};
+use super::Process;
 use crate::spec::LAUNCH_ID;
 
 const PS: &str = "/bin/ps";
@@ -43,8 +43,8 @@ pub(super) fn one(pid: u32) -> io::Result<Option<Process>> {
     Ok(processes(&listed)?.pop())
 }
 
-pub(super) fn claims(pids: &[u32]) -> HashMap<u32, Claim> {
-    let mut claims: HashMap<_, _> = pids.iter().map(|pid| (*pid, Claim::Unreadable)).collect();
+pub(super) fn claims(pids: &[u32]) -> HashMap<u32, String> {
+    let mut claims = HashMap::new();
     for pids in pids.chunks(AT_ONCE) {
         let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
         let pids = pids.join(",");
@@ -106,14 +106,14 @@ fn process(line: &str) -> Option<Process> {
 }
 
 /// Reads `pid command and its arguments NAME=value ...`.
-fn claim(line: &str) -> Option<(u32, Claim)> {
+fn claim(line: &str) -> Option<(u32, String)> {
     let (pid, rest) = line.trim_start().split_once(' ')?;
     let mut values = rest.split_ascii_whitespace().filter_map(|word| {
         let value = word.strip_prefix(LAUNCH_ID)?;
         value.strip_prefix('=')
     });
     let launch = values.next_back()?.to_owned();
-    Some((pid.parse().ok()?, Claim::Launch(launch)))
+    Some((pid.parse().ok()?, launch))
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_launch_is_read_from_the_words_after_a_command() {
         let line = "  812 xcodebuild test HOME=/Users/x FLEETGATE_LAUNCH_ID=ab A=b";
-        assert_eq!(claim(line), Some((812, Claim::Launch("ab".to_owned()))));
+        assert_eq!(claim(line), Some((812, "ab".to_owned())));
         assert_eq!(claim("812 xcodebuild FLEETGATE_LAUNCH_IDS=ab"), None);
     }
 
@@ -177,7 +177,7 @@ mod tests {
         let claims = claims(&[child.id(), i32::MAX.unsigned_abs()]);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(claims[&child.id()], Claim::Launch("cafe".to_owned()));
-        assert_eq!(claims[&i32::MAX.unsigned_abs()], Claim::Unreadable);
+        assert_eq!(claims[&child.id()], "cafe");
+        assert_eq!(claims.len(), 1);
     }
 }

