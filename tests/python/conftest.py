@@ -14,10 +14,12 @@ import urllib.request
 
 import grpc
 import pytest
-from fleetgate.v1 import fleet_pb2
+from fleetgate.v1 import device_pb2, fleet_pb2
 
 BINARY = os.environ.get("FLEETGATE_BIN", "target/debug/fleetgate")
 SETTINGS = "com.example.settings"
+# Before the first probe of its runner, and after it.
+DRIVABLE = (device_pb2.DEVICE_STATE_ATTACHED, device_pb2.DEVICE_STATE_READY)
 
 SCENARIO = """
 time_scale = 0.05
@@ -115,7 +117,7 @@ def await_attached(fleet, udid):
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         devices = fleet.ListDevices(fleet_pb2.ListDevicesRequest()).devices
-        if any(d.udid == udid and d.state == fleet_pb2.DEVICE_STATE_ATTACHED for d in devices):
+        if any(d.udid == udid and d.state in DRIVABLE for d in devices):
             return
         time.sleep(0.02)
     raise AssertionError(f"{udid} was not attached in time")

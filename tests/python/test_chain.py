@@ -94,17 +94,34 @@ def ledger(lab, tmp_path):
 def test_the_chain_of_a_gateways_ledger_holds(ledger):
     kinds = walk(ledger)
     assert kinds[0] == "opened"
-    assert set(kinds) - {"transition"} == {"opened", "intended", "concluded", "recorded"}
+    assert set(kinds) == {"opened", "transition", "intended", "concluded", "recorded"}
     assert kinds.count("intended") == kinds.count("concluded") == 3
 
 
-def test_a_changed_row_breaks_it(ledger, tmp_path):
+CHANGES = [
+    ("fates", "device_time_us = device_time_us + 1 WHERE seq = 2"),
+    ("device_transitions", "reason = 'UNPLUGGED'"),
+    ("device_transitions", "detail = 'was here'"),
+]
+
+
+@pytest.mark.parametrize("table, change", CHANGES)
+def test_a_changed_row_breaks_it(ledger, tmp_path, table, change):
     copy: pathlib.Path = tmp_path / "copy.db"
     shutil.copy(ledger, copy)
     database = sqlite3.connect(copy)
-    database.execute("DROP TRIGGER fates_are_never_changed")
-    database.execute("UPDATE fates SET device_time_us = device_time_us + 1 WHERE seq = 2")
+    database.execute(f"DROP TRIGGER {table}_are_never_changed")
+    database.execute(f"UPDATE {table} SET {change}")
     database.commit()
     database.close()
     with pytest.raises(AssertionError, match="does not hold"):
         walk(copy)
+
+
+def test_a_transition_that_was_removed_is_missed(ledger):
+    database = sqlite3.connect(ledger)
+    database.execute("DELETE FROM device_transitions WHERE seq = (SELECT max(seq) FROM device_transitions)")
+    database.commit()
+    database.close()
+    with pytest.raises(AssertionError, match="is missing"):
+        walk(ledger)
