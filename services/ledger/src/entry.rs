@@ -127,7 +127,8 @@ pub struct NewResolution {
     pub is_final: bool,
 }
 
-/// What was done to the ledger or the gateway rather than to a phone.
+/// What was done other than by a command: to the ledger, to the gateway, or to a
+/// phone by an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewOperation {
     /// Who did it.

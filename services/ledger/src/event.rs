@@ -22,7 +22,7 @@ pub enum EventKind {
     Carried,
     /// Likewise a fate.
     CarriedFate,
-    /// Something was done to the ledger or the gateway.
+    /// Something was done other than by a command.
     Operation,
     /// A phone went through something.
     Transition,

@@ -149,7 +149,7 @@ impl Ledger {
         self.submit(Change::Resolve(resolution)).await
     }
 
-    /// Records what was done to the ledger or the gateway.
+    /// Records what was done other than by a command.
     pub async fn operation(&self, operation: NewOperation) -> Result<(), LedgerError> {
         self.submit(Change::Operate(operation)).await
     }
@@ -281,7 +281,8 @@ impl Ledger {
         })
         .await
         .unwrap_or((Ok(()), 0, None));
-        let last_error = self.shared.condition.get().or_else(|| {
+        let closed = self.tickets.is_closed().then_some(LedgerError::Closed);
+        let last_error = closed.or_else(|| self.shared.condition.get()).or_else(|| {
             let misplaced = placed.err()?;
             Some(classify(&self.shared.path, self.shared.patience, misplaced))
         });

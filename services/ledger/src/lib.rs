@@ -8,14 +8,19 @@
 //! This crate owns all SQL and refuses to know what a command means. Typed text
 //! never gets in: an entry whose parameters hold it is refused.
 //!
+//! What a phone goes through is recorded as it happens
+//! ([`Ledger::transition`]). What holds for it, such as its alias, is written
+//! together with the operation that changed it ([`Ledger::set_device`]).
+//!
 //! What is learnt later is a further word on the command ([`Ledger::resolve`]);
 //! every word stays readable ([`Ledger::history`]). All of it is one chain of
 //! events, which can be followed ([`Ledger::tail`]) and which shows tampering
 //! ([`verify()`]); how it is hashed stands in [`canonical`].
 //!
 //! Invariants: an entry is acknowledged only after its commit; one process
-//! writes a file at a time; a row, once written, is never changed, and removed
-//! only by retention, which leaves a checkpoint.
+//! writes a file at a time; a row of the chain, or one that it binds, is never
+//! changed once it is written, and removed only by retention, which leaves a
+//! checkpoint.
 
 mod batch;
 mod bind;

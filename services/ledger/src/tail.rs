@@ -87,7 +87,8 @@ pub enum Subject {
     Checkpoint(Checkpoint),
 }
 
-/// What was done to the ledger or the gateway rather than to a phone.
+/// What was done other than by a command: to the ledger, to the gateway, or to a
+/// phone by an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
     /// Who did it.

@@ -38,6 +38,11 @@ async fn a_ledger_that_works_says_so_and_how_large_it_is() {
     assert_eq!(health.size_bytes, bytes as u64);
     assert!(health.free_bytes.is_some_and(|free| free > 0), "{health:?}");
     ledger.close().await;
+    let closed = ledger.health().await;
+    assert!(
+        matches!(closed.last_error, Some(LedgerError::Closed)) && !closed.writable,
+        "{closed:?}"
+    );
 }
 
 #[tokio::test]
