@@ -9,6 +9,7 @@
 mod config;
 mod lockdown;
 mod names;
+mod runner_log;
 mod runner_reply;
 mod runner_request;
 mod usbmux;
@@ -16,6 +17,7 @@ mod usbmux;
 pub use config::config;
 pub use lockdown::lockdown;
 pub use names::names;
+pub use runner_log::runner_log;
 pub use runner_reply::runner_reply;
 pub use runner_request::runner_request;
 pub use usbmux::usbmux;

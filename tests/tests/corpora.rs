@@ -40,6 +40,11 @@ fn the_lockdown_codec_holds_for_its_corpus() {
 }
 
 #[test]
+fn a_runners_log_holds_for_its_corpus() {
+    replay("runner_log", fuzz::runner_log);
+}
+
+#[test]
 fn the_runners_requests_hold_for_their_corpus() {
     replay("runner_request", fuzz::runner_request);
 }
@@ -69,6 +74,7 @@ fn every_fuzz_target_has_a_corpus_that_is_replayed() {
         "config",
         "lockdown",
         "names",
+        "runner_log",
         "runner_reply",
         "runner_request",
         "usbmux",
