@@ -79,7 +79,9 @@ impl Watcher {
                     }
                 }
                 Item::Synced(_) => {}
-                item => panic!("{item:?} and no event"),
+                item @ (Item::Snapshot(_) | Item::Gap(_) | Item::Heartbeat(_)) => {
+                    panic!("{item:?} and no event")
+                }
             }
         }
         ids

@@ -243,7 +243,7 @@ impl Keeper {
                     }
                     self.carry_out(std::mem::take(&mut waiting).into()).await;
                 }
-                () = due => soonest = self.end_cordons().await,
+                () = due => soonest = self.end_cordons(soonest).await,
             }
         }
     }
@@ -262,8 +262,9 @@ impl Keeper {
         }
     }
 
-    /// Ends what has run out; says when to look again at the soonest.
-    async fn end_cordons(&self) -> Duration {
+    /// Ends what has run out; says when to look again at the soonest, which is
+    /// later than at once after a failure.
+    async fn end_cordons(&self, before: Duration) -> Duration {
         let ended = self.shared.read(|table| table.ended(SystemTime::now()));
         let ends = ended
             .iter()
@@ -271,7 +272,9 @@ impl Keeper {
         let ends = join_all(ends).await;
         match ends.into_iter().find_map(Result::err) {
             Some(error) => {
-                warn!(%error, "cordons that have run out cannot be ended");
+                if before.is_zero() {
+                    warn!(%error, "cordons that have run out cannot be ended");
+                }
                 RETRY
             }
             None => Duration::ZERO,
@@ -318,7 +321,7 @@ impl Keeper {
                 }
                 Err(error) => return Err(SettingsError::Ledger(error)),
             }
-            info!(device.id = %device, who, what);
+            info!(device.id = %device, who, what, "settings");
             self.shared.changes.send_modify(|changes| *changes += 1);
         }
         Ok(self.shared.read(|table| table.get(device)))
