@@ -105,7 +105,7 @@ impl Ending {
         let signalled = match (self.asked, self.killed) {
             (None, _) => {
                 self.asked = Some(now);
-                tracing::info!(group, ?pids, "ending processes of an earlier launch");
+                tracing::info!(group, ?pids, "ending what is left of an earlier launch");
                 signal(group, Signal::TERM)
             }
             (Some(asked), None) if now.duration_since(asked) >= self.grace => {

@@ -206,3 +206,97 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     };
     Some(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// A shell that runs this, with its output in a file.
+    fn spawn(directory: &Path, script: &str) -> (Leader, Gate) {
+        let program = Program {
+            launch: Uuid::nil(),
+            path: SHELL.into(),
+            arguments: vec!["-c".into(), script.into()],
+            env: BTreeMap::new(),
+            directory: directory.to_owned(),
+        };
+        let log = File::create(directory.join("log")).unwrap();
+        Leader::spawn(&program, log).unwrap()
+    }
+
+    async fn end(leader: &mut Leader) -> String {
+        let end = timeout(Duration::from_secs(30), leader.wait());
+        end.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_process_whose_gate_falls_shut_ends_without_running_its_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut leader, gate) = spawn(directory.path(), "touch ran");
+        assert_eq!(leader.ended(), None);
+        drop(gate);
+        assert_eq!(end(&mut leader).await, "exited with status 125");
+        assert!(!directory.path().join("ran").exists());
+        assert_eq!(fs::read(directory.path().join("log")).unwrap(), b"");
+    }
+
+    #[tokio::test]
+    async fn a_process_is_the_same_one_before_and_after_its_gate() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut leader, gate) = spawn(directory.path(), "until [ -e go ]; do sleep 0.01; done");
+        let start = |pid| crate::table::look(pid).unwrap().unwrap().start;
+        let before = start(leader.pid());
+        gate.open().unwrap();
+        let claims = || crate::table::claims(&[leader.pid()]);
+        while claims().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(claims()[&leader.pid()], Uuid::nil().to_string());
+        assert_eq!(start(leader.pid()), before);
+        fs::write(directory.path().join("go"), "").unwrap();
+        assert_eq!(end(&mut leader).await, "exited with status 0");
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn a_process_has_no_file_of_its_gateways() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = directory.path().join("kept");
+        let _kept = File::create(&kept).unwrap();
+        let script = "for file in /proc/$$/fd/*; do readlink $file; done";
+        let (mut leader, gate) = spawn(directory.path(), script);
+        gate.open().unwrap();
+        end(&mut leader).await;
+        let log = directory.path().join("log");
+        let files = fs::read_to_string(&log).unwrap();
+        let is = |file: &Path| files.lines().any(|line| Path::new(line) == file);
+        assert!(is(&log) && is(Path::new("/dev/null")), "{files}");
+        assert!(!is(&kept), "{files}");
+    }
+
+    #[tokio::test]
+    async fn an_ended_leader_is_not_reaped_by_looking() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut leader, gate) = spawn(directory.path(), "exit 4");
+        gate.open().unwrap();
+        let ended = async {
+            loop {
+                if let Some(status) = leader.ended() {
+                    return status;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let ended = timeout(Duration::from_secs(30), ended).await.unwrap();
+        assert_eq!(ended, "exited with status 4");
+        assert!(crate::table::look(leader.pid()).unwrap().unwrap().zombie);
+        assert_eq!(leader.ended(), Some(ended.clone()));
+        assert_eq!(end(&mut leader).await, ended);
+    }
+}

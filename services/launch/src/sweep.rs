@@ -176,7 +176,7 @@ fn report(records: &Path, device: &Udid, swept: &Result<Swept, LaunchError>) {
     let gone = match swept {
         Ok(Swept::Gone) => true,
         Ok(Swept::Ended { pid, killed }) => {
-            tracing::warn!(device.id = %device, pid, killed, "ended a runner that an earlier gateway had left");
+            tracing::warn!(device.id = %device, pid, killed, "ended a runner that nobody owned any more");
             true
         }
         Ok(Swept::Foreign { pid }) => {
@@ -194,7 +194,11 @@ fn report(records: &Path, device: &Udid, swept: &Result<Swept, LaunchError>) {
             tracing::error!(device.id = %device, ?pids, "an earlier runner cannot be ended");
             false
         }
-        Ok(Swept::Nothing | Swept::Ours | Swept::Unreadable { .. }) | Err(_) => false,
+        Ok(Swept::Nothing | Swept::Ours | Swept::Unreadable { .. }) => false,
+        Err(error) => {
+            tracing::warn!(device.id = %device, %error, "what is on record of an earlier runner cannot be dealt with");
+            false
+        }
     };
     if gone && let Err(error) = Record::remove(records, device) {
         tracing::warn!(device.id = %device, %error, "a record of what is gone stays");
