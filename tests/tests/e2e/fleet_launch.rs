@@ -1,17 +1,21 @@
 //! Runners that the gateway launches: up, killed, recycled, given up and ended,
 //! as real processes, with the phone's history as the evidence.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use fleetgate_gateway::config::{Labels, Launches};
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::{DeviceState, Fate};
 use fleetgate_runner::CommandKind;
+use fleetgate_simulator::scenario::DEFAULT_PORT;
 use fleetgate_simulator::{Fault, Injection, Mishap};
 use fleetgate_tests::facts::effects;
 use fleetgate_tests::lane::{device, in_hand, queued, tap};
 use fleetgate_tests::mirror::Mirror;
+use fleetgate_tests::scene::Scene;
 use fleetgate_tests::{Rig, launching, pause, plain, plain_lab, refused, soon};
 use tokio::task::JoinSet;
 use tonic::Code;
@@ -42,8 +46,9 @@ async fn recycle(rig: &Rig, force: bool) -> pb::Device {
 async fn until_launches(mirror: &mut Mirror, udid: &str, launches: u32) -> pb::Device {
     let is = |seen: &fleetgate_tests::mirror::Seen| {
         seen.devices.get(udid).is_some_and(|device| {
-            let runner = device.runner.as_ref().unwrap();
-            device.state() == DeviceState::Ready && runner.launches == launches
+            let runner = device.runner.as_ref();
+            let launched = runner.is_some_and(|runner| runner.launches == launches);
+            device.state() == DeviceState::Ready && launched
         })
     };
     let what = format!("launch {launches}");
@@ -274,7 +279,111 @@ async fn a_phone_that_is_unplugged_takes_its_runner_along_and_gets_another() {
     })
     .await;
     phone.attach();
-    let second = until_launches(&mut mirror, &udid, 2).await;
-    assert_eq!(second.runner.unwrap().failures, 0, "nobody's fault");
+    // It may have been launched for a moment before it was seen to be gone.
+    let second = mirror.until_state(&udid, DeviceState::Ready).await;
+    let runner = second.runner.unwrap();
+    assert!(runner.launches >= 2, "{runner:?}");
+    assert_eq!(runner.failures, 0, "nobody's fault");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_was_killed_leaves_no_process_to_its_successor() {
+    let says = format!("echo ARGENT_RUNNER_LISTENING port={DEFAULT_PORT}; sleep 1000 & wait");
+    let launch =
+        format!("[[launch]]\nname = 'all'\nlabels = {{}}\nargv = ['sh', '-c', '{says}']\n");
+    let scene = Scene::configured(plain_lab(1, 0.02), &launch).await;
+    let ready = async |scene: &Scene| {
+        let mut mirror = Mirror::follow(scene.channel()).await;
+        let udid = scene.phone(0).udid().to_string();
+        pid_of(&mirror.until_state(&udid, DeviceState::Ready).await)
+    };
+    let orphan = ready(&scene).await;
+    let wreck = scene.kill().await;
+    assert!(lives(orphan), "there is something to be swept");
+
+    let scene = wreck.restart().await;
+    let child = ready(&scene).await;
+    assert_ne!(child, orphan);
+    soon("the end of the orphan", async {
+        while lives(orphan) {
+            pause().await;
+        }
+    })
+    .await;
+    scene.end().await;
+    assert!(!lives(child), "{child} lives on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_there_is_named_and_not_tried_for_ever() {
+    let rig = launching::rig(plain_lab(1, 0.02), |config| {
+        config.launch = launching::launches(["/nowhere/xcodebuild", "{udid}"]);
+        config.health.quarantine_after = NonZeroU32::new(2).unwrap();
+    })
+    .await;
+    let udid = rig.udid(0);
+    let mut mirror = Mirror::follow(rig.channel()).await;
+    let left = mirror.until_state(&udid, DeviceState::Quarantined).await;
+    let runner = left.runner.unwrap();
+    let failure = runner.last_failure.unwrap();
+    assert_eq!(failure.reason, "NOT_STARTED");
+    assert!(
+        failure.message.contains("/nowhere/xcodebuild"),
+        "{failure:?}"
+    );
+    assert_eq!((runner.launches, runner.failures, runner.pid), (0, 2, None));
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn labels_choose_how_a_runner_comes_up() {
+    let rig = launching::rig(plain_lab(1, 0.02), |config| {
+        let mut launches: Vec<_> = config.launch.iter().cloned().collect();
+        let odd = [("odd".to_owned(), "yes".to_owned())];
+        let odd = std::collections::BTreeMap::from(odd);
+        launches[0].labels = Some(Labels::try_from(odd).unwrap());
+        config.launch = Launches::try_from(launches).unwrap();
+    })
+    .await;
+    let udid = rig.udid(0);
+    let idle = device(&rig, &udid).await;
+    assert_eq!(
+        (idle.state(), &*idle.state_reason),
+        (DeviceState::Attached, "RUNNER_UNKNOWN")
+    );
+    assert_eq!(idle.runner, None);
+    let refusal = refused(plain::send(&rig, &udid, CommandKind::Tap, "early").await);
+    assert_eq!(refusal.reason, "RUNNER_PORT_UNKNOWN");
+
+    let labelled = |set: &[(&str, &str)], remove: &[&str]| pb::UpdateDeviceRequest {
+        device: udid.clone(),
+        alias: None,
+        set_labels: set
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect(),
+        remove_labels: remove.iter().map(ToString::to_string).collect(),
+    };
+    let mut mirror = Mirror::follow(rig.channel()).await;
+    let request = labelled(&[("odd", "yes")], &[]);
+    rig.fleet().update_device(request).await.unwrap();
+    let ready = until_launches(&mut mirror, &udid, 1).await;
+    plain::send(&rig, &udid, CommandKind::Tap, "now")
+        .await
+        .unwrap();
+
+    rig.fleet()
+        .update_device(labelled(&[], &["odd"]))
+        .await
+        .unwrap();
+    let left = mirror.until_state(&udid, DeviceState::Attached).await;
+    assert_eq!(left.runner, None);
+    soon("the end of the process", async {
+        while lives(pid_of(&ready)) {
+            pause().await;
+        }
+    })
+    .await;
     rig.stop().await;
 }

@@ -168,8 +168,15 @@ async fn the_fleet_comes_whole_in_parts_and_then_every_change() {
         assert_ne!(cursor, "");
         assert!(event.time.is_some());
         match event.event.unwrap() {
-            Event::DeviceChanged(changed) => break changed,
-            Event::Alarm(_) | Event::Command(_) | Event::HostChanged(_) => {}
+            // Others may still be told of although the snapshot has it.
+            Event::DeviceChanged(changed)
+                if changed.device.as_ref().unwrap().udid == udid
+                    && changed.transition.as_ref().unwrap().reason != "PLUGGED" =>
+            {
+                break changed;
+            }
+            Event::DeviceChanged(_)
+            | Event::Alarm(_) | Event::Command(_) | Event::HostChanged(_) => {}
         }
     };
     let (device, transition) = (unplugged.device.unwrap(), unplugged.transition.unwrap());
