@@ -176,7 +176,9 @@ async fn the_fleet_comes_whole_in_parts_and_then_every_change() {
                 break changed;
             }
             Event::DeviceChanged(_)
-            | Event::Alarm(_) | Event::Command(_) | Event::HostChanged(_) => {}
+            | Event::Alarm(_)
+            | Event::Command(_)
+            | Event::HostChanged(_) => {}
         }
     };
     let (device, transition) = (unplugged.device.unwrap(), unplugged.transition.unwrap());
