@@ -10,6 +10,7 @@ use tonic_types::StatusExt;
 
 use super::*;
 
+mod fleet;
 mod words;
 
 const DEVICE: &str = "00008110-000978540290401E";
