@@ -97,9 +97,11 @@ where
         } = closing;
         let Legacy { held, over } = legacy;
         let work = async {
-            abandon.run_until_cancelled(resolver.reconcile(held)).await;
+            // Boxed, as it takes much more room than waiting for it to be needed.
+            let reconciliation = Box::pin(resolver.reconcile(held));
+            abandon.run_until_cancelled(reconciliation).await;
             for doubt in over {
-                resolver.take(doubt).await;
+                Box::pin(resolver.take(doubt)).await;
             }
             loop {
                 let looking = resolver.run(&mut doubts);
@@ -108,7 +110,7 @@ where
                     None => next_held(&mut doubts).await,
                 };
                 let Some(held) = held else { return };
-                let reconciliation = resolver.reconcile(vec![held]);
+                let reconciliation = Box::pin(resolver.reconcile(vec![held]));
                 abandon.run_until_cancelled(reconciliation).await;
             }
         };

@@ -93,7 +93,8 @@ where
             patience: Patience::until(None),
             tally: Tally::default(),
         };
-        let answer = self.probe.clone().oneshot(question);
+        // A question is rare, and whoever asks lives as long as the device.
+        let answer = Box::pin(self.probe.clone().oneshot(question));
         async move {
             match answer.await {
                 Ok(Envelope {

@@ -183,7 +183,10 @@ where
         record: Record,
         patience: Duration,
     ) -> impl Future<Output = Result<(), RecordError>> + use<R> {
-        let entry = tokio::time::timeout(patience, self.inner.clone().oneshot(record));
+        // Boxed, so that whoever may once have something to enter needs no room
+        // for it until then.
+        let entry = Box::pin(self.inner.clone().oneshot(record));
+        let entry = tokio::time::timeout(patience, entry);
         entry.map(move |outcome| match outcome {
             Ok(result) => result,
             Err(_elapsed) => Err(RecordError {

@@ -102,10 +102,12 @@ where
                 biased;
                 raised = doubts.recv() => match raised? {
                     Raised::Held(held) => return Some(held),
-                    Raised::Over(doubt) => self.take(doubt).await,
+                    // Boxed, as what follows: this waits for as long as the device
+                    // lives, and seldom for anything.
+                    Raised::Over(doubt) => Box::pin(self.take(doubt)).await,
                 },
                 () = self.gauge.until_more_runners_than(self.runners) => self.hasten(),
-                () = until(self.next_due()) => self.look().await,
+                () = until(self.next_due()) => Box::pin(self.look()).await,
             }
         }
     }

@@ -27,7 +27,7 @@ where
         gauge.until_stuck().await;
         tokio::select! {
             () = gauge.until_free() => {}
-            () = ask_on(inquiry.clone(), &gauge, budgets) => {}
+            () = Box::pin(ask_on(inquiry.clone(), &gauge, budgets)) => {}
         }
     }
 }
