@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use fleetgate_device::Address;
 use fleetgate_gateway::Config;
+use fleetgate_gateway::config::{HostConfig, Hosts, Name};
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::{DeviceState, DeviceTransition};
 use fleetgate_runner::CommandKind;
-use fleetgate_simulator::{Ids, Scenario};
+use fleetgate_simulator::{Ids, Lab, Scenario};
 use fleetgate_tests::mirror::Mirror;
 use fleetgate_tests::{Rig, lane, pause, plain, plain_lab, refused, soon};
 
@@ -223,4 +225,53 @@ async fn a_phone_tells_what_it_is_called_and_whether_it_is_trusted() {
         .until("trust", |seen| seen.devices[&strange].trusted == Some(true))
         .await;
     rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn phones_of_several_hosts_are_one_fleet() {
+    let mut far = plain_lab(1, 0.02);
+    far.phones[0].udid = "00008110-000978540290401E".parse().unwrap();
+    far.phones[0].serial = far.phones[0].udid.to_string();
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("mux");
+    let far = Lab::start(far);
+    far.serve_unix(&socket).await.unwrap();
+    let rig = Rig::configured(plain_lab(1, 0.02), |config| {
+        ask(config, SELDOM);
+        let rack = HostConfig {
+            name: Name::try_from("rack".to_owned()).unwrap(),
+            address: Address::Unix(socket.clone()),
+        };
+        config.host = Hosts::try_from(vec![rack]).unwrap();
+    })
+    .await;
+    let far_udid = far.phones()[0].udid().to_string();
+    let mut mirror = Mirror::follow(rig.channel()).await;
+    let seen = mirror
+        .until("both", |seen| seen.count(DeviceState::Ready) == 2)
+        .await;
+    let host = |udid: &str| seen.devices[udid].host.clone().unwrap();
+    assert_eq!(host(&rig.udid(0)), "local");
+    assert_eq!(host(&far_udid), "rack");
+    let address = seen.devices[&far_udid].mux_address.clone().unwrap();
+    assert!(address.ends_with("/mux"), "{address}");
+    let names: Vec<_> = seen.hosts.keys().collect();
+    assert_eq!(names, ["local", "rack"]);
+    plain::send(&rig, &far_udid, CommandKind::Tap, "far")
+        .await
+        .unwrap();
+    assert_eq!(far.phones()[0].report().effects_total, 1);
+
+    // Of one host that is lost, the other knows nothing.
+    far.stop_usbmuxd();
+    let lost = mirror
+        .until("the loss", |seen| seen.devices[&far_udid].stale)
+        .await;
+    assert!(!lost.devices[&rig.udid(0)].stale);
+    assert!(lost.hosts["local"].connected && !lost.hosts["rack"].connected);
+    plain::send(&rig, &rig.udid(0), CommandKind::Tap, "near")
+        .await
+        .unwrap();
+    rig.stop().await;
+    far.shutdown().await;
 }

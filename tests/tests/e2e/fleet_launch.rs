@@ -18,6 +18,7 @@ use fleetgate_tests::mirror::Mirror;
 use fleetgate_tests::scene::Scene;
 use fleetgate_tests::{Rig, launching, pause, plain, plain_lab, refused, soon};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tonic::Code;
 
 async fn rig(phones: u32) -> Rig {
@@ -386,4 +387,74 @@ async fn labels_choose_how_a_runner_comes_up() {
     })
     .await;
     rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aged_runner_is_replaced_when_nobody_is_served_and_not_before() {
+    let mut lab = plain_lab(1, 0.05);
+    let uptime = Duration::from_secs(23 * 3600 + 60);
+    lab.phones[0]
+        .launch_faults
+        .push(Mishap::Aged { uptime }.into());
+    let rig = launching::rig(lab, |config| {
+        config.health.probe_interval = Duration::from_millis(500);
+    })
+    .await;
+    let (udid, phone) = (rig.udid(0), rig.phone(0));
+    let by = Duration::from_secs(30);
+    phone.fault(Fault::from(Injection::Slow { by }).on(CommandKind::Tap));
+    let mut mirror = Mirror::follow(rig.channel()).await;
+    let mut calls = JoinSet::new();
+    calls.spawn(tap(&rig, "long"));
+    in_hand(&rig).await;
+    // It is known to be that old, and is left to what it does.
+    let asked = phone.report().arrivals_of(CommandKind::Status);
+    phone
+        .wait_until(|phone| phone.arrivals_of(CommandKind::Status) > asked + 1)
+        .await;
+    let busy = device(&rig, &udid).await;
+    assert_eq!(busy.state(), DeviceState::Ready);
+    assert_eq!(busy.command_in_flight.as_deref(), Some("long"));
+    let told = calls.join_next().await.unwrap().unwrap().unwrap();
+    assert_eq!(told.receipt.unwrap().fate(), Fate::Completed);
+
+    let young = until_launches(&mut mirror, &udid, 2).await;
+    assert_eq!(young.runner.unwrap().failures, 0);
+    let told = mirror.look(|seen| seen.reasons(&udid).join(" "));
+    assert!(
+        told.ends_with("RUNNER_AGE LAUNCHING RUNNER_READY"),
+        "{told}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_does_not_want_to_end_keeps_no_gateway_from_its_end() {
+    let rig = launching::rig(plain_lab(1, 0.02), |config| {
+        let says = format!(
+            "trap '' TERM; echo ARGENT_RUNNER_LISTENING port={DEFAULT_PORT}; while :; do sleep 1; done"
+        );
+        let mut launch = launching::launches(["sh", "-c", &says]);
+        std::mem::swap(&mut config.launch, &mut launch);
+        config.server.drain_timeout = Duration::from_millis(200);
+    })
+    .await;
+    let udid = rig.udid(0);
+    rig.phone(0).restart_runner(DEFAULT_PORT);
+    let mut mirror = Mirror::follow(rig.channel()).await;
+    let pid = pid_of(&mirror.until_state(&udid, DeviceState::Ready).await);
+    drop(mirror);
+    let begun = Instant::now();
+    rig.stop().await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begun.elapsed()
+    );
+    soon("the end of the process", async {
+        while lives(pid) {
+            pause().await;
+        }
+    })
+    .await;
 }
