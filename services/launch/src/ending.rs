@@ -12,6 +12,7 @@
 //! Any number of groups are ended together, with one look at the host's
 //! processes for all of them. Before each signal the group is judged anew.
 
+use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ impl Ending {
     }
 
     /// One step, by what the processes are now.
-    fn step(&mut self, evidence: &Evidence<'_>, now: Instant) {
+    fn step(&mut self, evidence: &Evidence, now: Instant) {
         let verdict = evidence.judge(&mut self.suspect);
         let asked = self.asked.is_some();
         self.doubts = match verdict {
@@ -165,24 +166,27 @@ pub(crate) fn step(mut endings: Vec<Ending>) -> io::Result<Vec<Ending>> {
     if endings.iter().all(|ending| ending.outcome.is_some()) {
         return Ok(endings);
     }
-    look(|evidence| {
-        let now = Instant::now();
-        for ending in endings.iter_mut().filter(open) {
-            ending.step(evidence, now);
-        }
+    let evidence = look(|evidence| {
+        let open = endings.iter().filter(|ending| ending.outcome.is_none());
+        evidence.witnesses(open.map(|ending| &ending.suspect))
     })?;
+    let now = Instant::now();
+    for ending in endings.iter_mut().filter(open) {
+        ending.step(&evidence, now);
+    }
     Ok(endings)
 }
 
-/// Looks at the host's processes.
-pub(crate) fn look<T>(with: impl FnOnce(&Evidence<'_>) -> T) -> io::Result<T> {
-    let (table, epoch) = (Table::read()?, table::epoch()?);
-    Ok(with(&Evidence {
-        table: &table,
-        epoch: &epoch,
+/// Looks at the host's processes, and asks those of them that are chosen then.
+pub(crate) fn look(witnesses: impl FnOnce(&Evidence) -> Vec<u32>) -> io::Result<Evidence> {
+    let mut evidence = Evidence {
+        table: Table::read()?,
+        epoch: table::epoch()?,
         own_group: getpgrp().as_raw_pid().unsigned_abs(),
-        claims: &table::claims,
-    }))
+        claims: HashMap::new(),
+    };
+    evidence.claims = table::claims(&witnesses(&evidence));
+    Ok(evidence)
 }
 
 /// Signals a group that was proved to be ours. One that ended meanwhile needs

@@ -66,16 +66,39 @@ pub(crate) enum Verdict {
     Unproven(Vec<u32>),
 }
 
-/// What can be asked about the host.
-pub(crate) struct Evidence<'a> {
-    pub(crate) table: &'a Table,
-    pub(crate) epoch: &'a str,
+/// What is seen of the host at one look.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    pub(crate) table: Table,
+    pub(crate) epoch: String,
     /// Our own group, which is never a suspect.
     pub(crate) own_group: u32,
-    pub(crate) claims: &'a dyn Fn(&[u32]) -> HashMap<u32, String>,
+    /// Of which launch the witnesses say that they are.
+    pub(crate) claims: HashMap<u32, String>,
 }
 
-impl Evidence<'_> {
+impl Evidence {
+    /// Those whose word decides about these suspects. All are asked together:
+    /// where that takes a program, one run of it is enough.
+    pub(crate) fn witnesses<'s>(
+        &self,
+        suspects: impl IntoIterator<Item = &'s Suspect>,
+    ) -> Vec<u32> {
+        let suspects = suspects.into_iter().filter(|suspect| {
+            let mut members = self.table.living(suspect.group);
+            !members.any(|process| suspect.knows(process))
+        });
+        let living = suspects.flat_map(|suspect| self.table.living(suspect.group));
+        living.map(|process| process.pid).collect()
+    }
+
+    /// Those that may lead a group of a launch.
+    pub(crate) fn leaders(&self) -> Vec<u32> {
+        let living = self.table.all_living();
+        let leaders = living.filter(|process| process.pid == process.group);
+        leaders.map(|process| process.pid).collect()
+    }
+
     /// Says what a suspect is, and remembers its members if it is ours.
     pub(crate) fn judge(&self, suspect: &mut Suspect) -> Verdict {
         if suspect.group <= 1 || suspect.group == self.own_group {
@@ -108,9 +131,8 @@ impl Evidence<'_> {
         if living.iter().any(|process| suspect.knows(process)) {
             return Verdict::Ours(pids);
         }
-        let claims = (self.claims)(&pids);
         let launch = suspect.launch.to_string();
-        if claims.values().any(|said| *said == launch) {
+        if pids.iter().any(|pid| self.claims.get(pid) == Some(&launch)) {
             Verdict::Ours(pids)
         } else {
             Verdict::Unproven(pids)
@@ -126,10 +148,8 @@ impl Evidence<'_> {
         if process.start != suspect.leader.start || process.group != suspect.group {
             return false;
         }
-        suspect.knows(process)
-            || (self.claims)(&[process.pid])
-                .get(&process.pid)
-                .is_none_or(|said| *said == suspect.launch.to_string())
+        let said = self.claims.get(&process.pid);
+        suspect.knows(process) || said.is_none_or(|said| *said == suspect.launch.to_string())
     }
 
     /// The groups of launches whose processes are not on record: those led by
@@ -139,18 +159,12 @@ impl Evidence<'_> {
             .iter()
             .map(|record| (record.launch.to_string(), record.launch))
             .collect();
-        let leaders: Vec<_> = self
-            .table
-            .all_living()
-            .filter(|process| process.pid == process.group)
-            .collect();
-        let pids: Vec<_> = leaders.iter().map(|process| process.pid).collect();
-        let claims = (self.claims)(&pids);
-        let ours = leaders.into_iter().filter_map(|process| {
-            let launch = *launches.get(claims.get(&process.pid)?)?;
+        let ours = self.leaders().into_iter().filter_map(|pid| {
+            let process = self.table.get(pid)?;
+            let launch = *launches.get(self.claims.get(&pid)?)?;
             let leader = Started {
                 pid: process.pid,
-                epoch: self.epoch.to_owned(),
+                epoch: self.epoch.clone(),
                 start: process.start.clone(),
             };
             Some(Suspect::new(launch, leader))

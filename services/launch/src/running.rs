@@ -248,10 +248,9 @@ async fn finish(ending: Ending, certain: bool, stopped: &mut Stopped) {
 }
 
 fn with_members(mut ending: Ending) -> io::Result<Ending> {
-    ending::look(|evidence| {
-        let members = evidence.table.living(ending.suspect.group).map(identity);
-        ending.suspect.known.extend(members);
-    })?;
+    let evidence = ending::look(|_| Vec::new())?;
+    let members = evidence.table.living(ending.suspect.group).map(identity);
+    ending.suspect.known.extend(members);
     Ok(ending)
 }
 
@@ -263,8 +262,10 @@ impl Drop for LastResort {
         let Some(mut suspect) = self.0.take() else {
             return;
         };
-        let verdict = ending::look(|evidence| evidence.judge(&mut suspect));
-        if let Ok(Verdict::Ours(pids)) = verdict {
+        let Ok(evidence) = ending::look(|evidence| evidence.witnesses([&suspect])) else {
+            return;
+        };
+        if let Verdict::Ours(pids) = evidence.judge(&mut suspect) {
             tracing::warn!(?pids, "killing what a runner left");
             ending::signal(suspect.group, Signal::KILL).ok();
         }

@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 
 use crate::ending::{self, Ending, Outcome};
 use crate::error::LaunchError;
-use crate::proof::Suspect;
+use crate::proof::{Evidence, Suspect};
 use crate::record::{self, OnRecord, Record};
 
 /// What was found of an earlier launch for a phone.
@@ -116,7 +116,8 @@ fn search(records: &Path, devices: Vec<Udid>) -> Result<(Vec<Search>, Vec<Ending
     let mut suspects = if unknown.is_empty() {
         Vec::new()
     } else {
-        ending::look(|evidence| evidence.suspects(&unknown)).map_err(LaunchError::Processes)?
+        let evidence = ending::look(Evidence::leaders).map_err(LaunchError::Processes)?;
+        evidence.suspects(&unknown)
     };
     let mut endings = Vec::new();
     let searches = read.into_iter().map(|(on_record, device)| {

@@ -44,17 +44,16 @@ fn judge(
     said: &[(u32, Option<String>)],
 ) -> Verdict {
     let table: Table = processes.into_iter().collect();
-    let claims = |pids: &[u32]| {
-        let said = said.iter().filter(|(pid, _)| pids.contains(pid));
-        said.filter_map(|(pid, said)| Some((*pid, said.clone()?)))
-            .collect()
-    };
-    let evidence = Evidence {
-        table: &table,
-        epoch: EPOCH,
+    let mut evidence = Evidence {
+        table,
+        epoch: EPOCH.to_owned(),
         own_group: 7,
-        claims: &claims,
+        claims: HashMap::new(),
     };
+    let witnesses = evidence.witnesses([&*suspect]);
+    let heard = said.iter().filter(|(pid, _)| witnesses.contains(pid));
+    let heard = heard.filter_map(|(pid, said)| Some((*pid, said.clone()?)));
+    evidence.claims = heard.collect();
     evidence.judge(suspect)
 }
 
