@@ -224,11 +224,7 @@ impl Life {
         } = status;
         let before = self.health.tally;
         if let Some(before) = before.filter(|before| uptime < before.uptime) {
-            let why = format!("up for {uptime:?}, after {:?}", before.uptime);
-            self.note(Reason::RunnerRestarted, Some(why));
-            self.health.is_aged = false;
-            self.health.forget_counts();
-            self.stable_at = Some(self.now + self.policy.health.stable_after);
+            self.restarted(format!("up for {uptime:?}, after {:?}", before.uptime));
         }
         let tally = match self.health.tally {
             Some(tally) if tally.suppressed == suppressed => Tally { uptime, ..tally },
@@ -251,6 +247,15 @@ impl Life {
         }
         self.look_for_drift(recorded.saturating_sub(tally.recorded_then));
         self.look_at_age(uptime);
+    }
+
+    /// Another runner is up in the place of the one that was: nothing of that
+    /// one's counts any more.
+    pub(super) fn restarted(&mut self, why: String) {
+        self.note(Reason::RunnerRestarted, Some(why));
+        self.health.is_aged = false;
+        self.health.forget_counts();
+        self.stable_at = Some(self.now + self.policy.health.stable_after);
     }
 
     fn look_for_drift(&mut self, recorded: u64) {

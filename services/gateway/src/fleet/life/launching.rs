@@ -184,8 +184,7 @@ impl Life {
         match self.phase {
             Phase::Launching { .. } => self.ask(),
             Phase::Up if before != Some(port) => {
-                let why = format!("it listens on port {port} now");
-                self.note(Reason::RunnerRestarted, Some(why));
+                self.restarted(format!("it listens on port {port} now"));
                 self.ask();
             }
             Phase::Up

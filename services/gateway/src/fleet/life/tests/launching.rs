@@ -118,6 +118,17 @@ fn a_runner_whose_process_ends_is_launched_again() {
 }
 
 #[test]
+fn a_runner_that_is_back_on_another_port_of_its_own_process_is_told_of_once() {
+    let mut story = Story::up(COMMAND);
+    story.probe(Heard::Status(status(100)));
+    story.process(Process::Listening(PORT + 1));
+    assert_eq!(story.life.port(), Some(PORT + 1));
+    story.answer(Heard::Status(status(3)));
+    assert_eq!(story.told(), ["Ready>Ready RUNNER_RESTARTED"]);
+    assert_eq!((story.state(), story.life.failures()), (State::Ready, 0));
+}
+
+#[test]
 fn a_wedged_runner_of_ours_ends_after_its_farewell() {
     let mut story = Story::up(COMMAND);
     story.step(Input::Condition(Condition::Wedged));
