@@ -68,12 +68,16 @@ impl Verdict {
         }
     }
 
-    /// With the runner's words and its advice.
+    /// With the runner's words and its advice, to which advice of ours is added
+    /// where the runner may not know what keeps it.
     #[must_use]
     pub fn saying(self, words: &str, hint: Option<&str>) -> Self {
+        let is_vain = self.reason == RunnerCode::CommandTimedOut.as_str();
+        let ours = "; check that the phone is unlocked and the app runs";
+        let ours = if is_vain { ours } else { "" };
         Self {
             words: words.to_owned(),
-            hint: hint.map(str::to_owned),
+            hint: hint.map(|hint| hint.to_owned() + ours),
             ..self
         }
     }

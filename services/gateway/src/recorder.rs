@@ -239,7 +239,7 @@ fn outcome(facts: Facts) -> Outcome {
         failure,
     } = facts;
     let hint = failure.as_ref().and_then(Failure::hint);
-    let hint = hint.map(|hint| shortened(hint.to_owned()));
+    let hint = hint.map(|hint| shortened(hint.into_owned()));
     let kept = Kept::of(&receipt, reply, failure).and_then(|kept| kept.text());
     Outcome {
         fate: receipt.fate,

@@ -61,7 +61,7 @@ pub(crate) fn failed(device: &Udid, failed: &Failed) -> Status {
         failure.reason().to_string(),
         failure.to_string(),
     )
-    .facts(Facts::of(device, receipt).hint(failure.hint()))
+    .facts(Facts::of(device, receipt).hint(failure.hint().as_deref()))
     .retry(failed.retry_after())
     .into()
 }

@@ -5,6 +5,7 @@
 //! the [`Failed`] that carries it, and the two are independent: the ledger can
 //! fail after a tap has landed.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use fleetgate_runner::{Effect, InvalidReply, JournalState, RunnerCode, RunnerError, SendError};
@@ -108,6 +109,8 @@ pub enum Failure {
     Crashed,
 }
 
+const UNLOCK: &str = "check that the phone is unlocked and the app runs";
+
 impl Failure {
     /// The failure as a stable code: the runner's, or one of ours.
     pub fn reason(&self) -> &str {
@@ -133,14 +136,17 @@ impl Failure {
     }
 
     /// What a person may do about it: the runner's advice where it gave some.
-    pub fn hint(&self) -> Option<&str> {
-        Some(match self {
+    pub fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
             Self::Runner(error) => match (&error.hint, &error.code) {
+                // A runner that waits in vain for a locked phone does not know
+                // what for.
+                (Some(hint), RunnerCode::CommandTimedOut) => {
+                    return Some(format!("{hint}; {UNLOCK}").into());
+                }
                 (Some(hint), _) => hint,
                 (None, RunnerCode::RunnerWedged) => "the runner's session must be recycled",
-                (None, RunnerCode::CommandTimedOut | RunnerCode::AppNotAvailable) => {
-                    "check that the phone is unlocked and the app runs"
-                }
+                (None, RunnerCode::CommandTimedOut | RunnerCode::AppNotAvailable) => UNLOCK,
                 (
                     None,
                     RunnerCode::InvalidRequest
@@ -155,7 +161,7 @@ impl Failure {
                     | RunnerCode::Other(_),
                 ) => return None,
             },
-            Self::NotSent(error) => return send_hint(error),
+            Self::NotSent(error) => return send_hint(error).map(Cow::from),
             Self::Unknown { .. } => {
                 "look at the screen before doing it again: it may have happened"
             }
@@ -183,7 +189,8 @@ impl Failure {
                  allow more time"
             }
             Self::Reply(_) | Self::Record(_) | Self::Closed | Self::Crashed => return None,
-        })
+        };
+        Some(hint.into())
     }
 
     /// The failure of a command that was not sent while nothing was started: with

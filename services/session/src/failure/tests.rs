@@ -145,7 +145,7 @@ fn the_runners_own_hint_comes_first() {
         ..busy().result.unwrap_err()
     };
     let own = Failure::Runner(error);
-    assert_eq!(own.hint(), Some("unlock it"));
+    assert_eq!(own.hint().as_deref(), Some("unlock it"));
     let drain = Drain {
         age: Duration::ZERO,
         left: Duration::ZERO,
@@ -154,7 +154,22 @@ fn the_runners_own_hint_comes_first() {
         failure: Box::new(own),
         drain,
     };
-    assert_eq!(draining.hint(), Some("unlock it"));
+    assert_eq!(draining.hint().as_deref(), Some("unlock it"));
+}
+
+#[test]
+fn whoever_waited_in_vain_is_told_to_look_at_the_phone_whatever_the_runner_says() {
+    let hint = |own: Option<&str>| {
+        let error = RunnerError {
+            code: RunnerCode::CommandTimedOut,
+            hint: own.map(str::to_owned),
+            ..busy().result.unwrap_err()
+        };
+        let failure = Failure::Runner(error);
+        failure.hint().unwrap().into_owned()
+    };
+    assert_eq!(hint(None), UNLOCK);
+    assert_eq!(hint(Some("be patient")), format!("be patient; {UNLOCK}"));
 }
 
 #[test]
