@@ -22,6 +22,7 @@
 //! | `POST /phones/UDID/runner/kill` | | none |
 //! | `PUT /phones/UDID/runner/counters` | `{"recorded_failures": 3}` | what it has counted; `suppressed_issues` too |
 //! | `POST /usbmuxd/oddities` | an [`Oddity`](crate::Oddity) | queues an odd answer |
+//! | `DELETE /usbmuxd/oddities` | | forgets those that wait |
 //! | `POST /usbmuxd/strays` | a [`Stray`](crate::Stray) | announces what is no phone |
 //! | `DELETE /usbmuxd/strays` | | takes all of that back |
 //! | `POST /usbmuxd/start`, `…/restart` | `{"reuse_ids": false}` | a new daemon |

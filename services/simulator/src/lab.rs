@@ -251,6 +251,11 @@ impl Lab {
         self.core.oddities.push(oddity.into());
     }
 
+    /// Forgets the odd answers that wait.
+    pub fn clear_oddities(&self) {
+        self.core.oddities.clear();
+    }
+
     /// Ends the lab and waits until everything in it has ended.
     pub async fn shutdown(self) {
         self.core.stop.cancel();

@@ -162,6 +162,10 @@ impl Oddities {
         }
     }
 
+    pub(crate) fn clear(&self) {
+        lock(&self.0).clear();
+    }
+
     /// What is odd about the next answer to this, if anything is.
     pub(crate) fn take(&self, asked: Asked) -> Option<Odd> {
         self.take_as(asked, |odd| Some(odd.clone()))

@@ -16,7 +16,7 @@ use crate::stray::Stray;
 /// Everything below the daemon's path.
 pub(super) fn routes() -> Router<Arc<LabCore>> {
     Router::new()
-        .route("/oddities", post(add_oddity))
+        .route("/oddities", post(add_oddity).delete(clear_oddities))
         .route("/strays", post(add_stray).delete(clear_strays))
         .route("/start", post(start))
         .route("/restart", post(start))
@@ -49,6 +49,11 @@ async fn start(lab: Lab, how: Body<NewDaemon>) -> Answer {
 async fn add_oddity(lab: Lab, oddity: Body<Oddity>) -> Answer {
     lab.oddities.push(oddity?.0);
     Ok(NoContent)
+}
+
+async fn clear_oddities(lab: Lab) -> NoContent {
+    lab.oddities.clear();
+    NoContent
 }
 
 async fn add_stray(lab: Lab, stray: Body<Stray>) -> Answer {

@@ -175,6 +175,10 @@ async fn runners_and_the_daemon_end_and_start() {
     )
     .await;
     assert_eq!(read_all(&mut list(&api.lab).await).await, b"");
+    let silence = json!({"say": "silence", "times": 9});
+    api.done("POST", "/usbmuxd/oddities", silence).await;
+    api.done("DELETE", "/usbmuxd/oddities", Value::Null).await;
+    assert!(try_pipe(&api.lab, 3, PORT_8100).await.is_ok());
 
     api.done("POST", "/usbmuxd/stop", Value::Null).await;
     assert_eq!(read_all(&mut api.lab.connect()).await, b"");

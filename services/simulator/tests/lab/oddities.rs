@@ -114,6 +114,9 @@ async fn an_oddity_waits_for_its_request_and_is_gone_after_its_times() {
     for tag in [8, 8, 7] {
         assert_eq!(header(&mut list(&lab).await).await[3], tag);
     }
+    lab.oddity(Oddity::from(Odd::WrongTag).times(9));
+    lab.clear_oddities();
+    assert_eq!(header(&mut list(&lab).await).await[3], 7);
 }
 
 #[tokio::test(start_paused = true)]
