@@ -208,7 +208,10 @@ impl Keeper {
         if self.vitals.is_none()
             && let Some(session) = self.ground.session(&self.phone)
         {
-            self.vitals = Some(session.vitals());
+            let mut vitals = session.vitals();
+            // What it knows from the beginning is news here.
+            vitals.mark_changed();
+            self.vitals = Some(vitals);
         }
     }
 
