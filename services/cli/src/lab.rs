@@ -9,9 +9,9 @@ use clap::{Args, Subcommand};
 use fleetgate_simulator::{Lab as Simulation, Scenario};
 
 use self::hint::Places;
-use crate::logs;
 use crate::output::line;
 use crate::signals::Stop;
+use crate::{descriptors, logs};
 
 mod hint;
 mod runner;
@@ -84,6 +84,7 @@ impl Lab {
 
     async fn serve(self) -> anyhow::Result<()> {
         logs::start(&self.log, false)?;
+        descriptors::raise_limit();
         let mut stop = Stop::listen().context("cannot listen to signals")?;
         let scenario = self.scenario()?;
         let lab = Simulation::start(scenario);

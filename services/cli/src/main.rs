@@ -14,6 +14,7 @@ use crate::output::note;
 mod args;
 mod client;
 mod demo;
+mod descriptors;
 mod doctor;
 mod exit;
 mod follow;

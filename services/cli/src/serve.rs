@@ -12,9 +12,9 @@ use fleetgate_gateway::config::LogFormat;
 use fleetgate_gateway::{Config, Gateway, Overrides};
 use tracing::{debug, info};
 
-use crate::logs;
 use crate::output::line;
 use crate::signals::Stop;
+use crate::{descriptors, logs};
 
 /// Run a gateway.
 #[derive(Debug, Args)]
@@ -41,6 +41,7 @@ impl Serve {
             LogFormat::Json => true,
         };
         logs::start(&config.log.filter, json)?;
+        descriptors::raise_limit();
         let mut stop = Stop::listen().context("cannot listen to signals")?;
         let gateway = Gateway::start(config, Overrides::default()).await?;
         line(&format!("listening on http://{}", gateway.local_addr()))?;

@@ -16,6 +16,7 @@ use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool};
+use tokio::time::sleep;
 
 use crate::chain::{self, Begun};
 use crate::config::{LedgerConfig, Synchronous};
@@ -49,11 +50,27 @@ pub(crate) struct Opened {
     pub(crate) survey: Survey,
 }
 
+/// How often a lock that is held is looked at again, and after which pause: a
+/// gateway that was killed while it started a process has left a copy of its
+/// descriptor there, until that runs its own program.
+const LOOKS: u32 = 25;
+const PAUSE: Duration = Duration::from_millis(10);
+
+async fn take_lock(path: &Path) -> Result<WriterLock, LedgerError> {
+    for _ in 1..LOOKS {
+        match WriterLock::take(path) {
+            Err(LedgerError::InUse { .. }) => sleep(PAUSE).await,
+            taken => return taken,
+        }
+    }
+    WriterLock::take(path)
+}
+
 /// Opens the ledger at `path`, which must be absolute: SQLite reads meaning
 /// into a name such as `:memory:` or `file:x`.
 pub(crate) async fn open(path: &Path, config: &LedgerConfig) -> Result<Opened, LedgerError> {
     make_directory(path)?;
-    let lock = WriterLock::take(path)?;
+    let lock = take_lock(path).await?;
     make_file(path)?;
     let place = Place::of(path).map_err(|source| LedgerError::File {
         path: path.to_owned(),

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
 mod bench;
+mod descriptors;
 mod doctor;
 mod events;
 mod failures;
