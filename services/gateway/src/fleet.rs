@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use fleetgate_device::{HostConfig, Hosts, HostsTask};
-use fleetgate_launch::{Launcher, Swept};
+use fleetgate_launch::Launcher;
 use fleetgate_ledger::Cordon;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
@@ -38,7 +38,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, info, info_span, warn};
+use tracing::{Instrument, info_span, warn};
 
 use crate::chronicle::Chronicle;
 use crate::config::{Devices, HealthSection, LaunchWay, Launches, RunnerPort};
@@ -79,6 +79,8 @@ pub(crate) struct Fleet {
 /// The tasks behind a fleet; they end with this.
 #[derive(Debug)]
 pub(crate) struct FleetTasks {
+    ground: Arc<Ground>,
+    max_launches: usize,
     hosts: HostsTask,
     warden: JoinSet<()>,
     close: CancellationToken,
@@ -171,14 +173,14 @@ impl Fleet {
         let keeping = Warden::new(Arc::clone(&ground), Arc::clone(&roster), close.clone());
         let mut warden = JoinSet::new();
         warden.spawn(keeping.run().instrument(info_span!("fleet")));
-        let opening = open_places(Arc::clone(&ground), max_launches);
-        warden.spawn(opening.instrument(info_span!("sweep")));
         let fleet = Self {
-            ground,
+            ground: Arc::clone(&ground),
             roster,
             settle,
         };
         let tasks = FleetTasks {
+            ground,
+            max_launches,
             hosts: hosts_task,
             warden,
             close,
@@ -242,9 +244,8 @@ impl Fleet {
 
     /// Who has taken a phone out of service, if it is.
     pub(crate) fn cordon(&self, device: &Udid) -> Option<Cordon> {
-        let cordon = self.ground.settings.get(device).cordon?;
-        let is_over = cordon.until.is_some_and(|until| until <= SystemTime::now());
-        (!is_over).then_some(cordon)
+        let cordon = self.ground.settings.get(device).cordon;
+        cordon.filter(|cordon| !cordon.has_ended(SystemTime::now()))
     }
 
     /// Has a phone's runner ended and launched again.
@@ -322,6 +323,13 @@ impl Fleet {
 }
 
 impl FleetTasks {
+    /// Lets runners be launched. Until then nothing is done to any phone: a
+    /// gateway that cannot serve must not take phones from one that does.
+    pub(crate) fn launch(&mut self) {
+        let opening = open_places(Arc::clone(&self.ground), self.max_launches);
+        self.warden.spawn(opening.instrument(info_span!("sweep")));
+    }
+
     /// Ends what this gateway has launched, until `deadline`, and stops to watch
     /// the usbmuxds.
     pub(crate) async fn shutdown(mut self, deadline: Instant) {
@@ -338,21 +346,12 @@ impl FleetTasks {
 /// Ends what an earlier gateway has left running; then, and not before, runners
 /// may be launched.
 async fn open_places(ground: Arc<Ground>, max_launches: usize) {
-    if let Some(launcher) = &ground.launcher {
-        match launcher.sweep_all().await {
-            Ok(swept) => {
-                for (device, swept) in &swept.devices {
-                    if !matches!(swept, Swept::Nothing | Swept::Gone) {
-                        info!(device.id = %device, ?swept, "a runner of an earlier gateway");
-                    }
-                }
-                if !swept.strange.is_empty() {
-                    warn!(files = ?swept.strange, "files among the records of launches");
-                }
-            }
-            // Each is looked for again before its phone's launch.
-            Err(error) => warn!(%error, "runners of an earlier gateway cannot be looked for"),
-        }
+    // What it finds of each phone it logs itself.
+    if let Some(launcher) = &ground.launcher
+        && let Err(error) = launcher.sweep_all().await
+    {
+        // Each is looked for again before its phone's launch.
+        warn!(%error, "runners of an earlier gateway cannot be looked for");
     }
     ground.places.add_permits(max_launches);
 }

@@ -122,7 +122,7 @@ impl Gateway {
             launcher: launcher(&config)?,
             ..fleet_config(&config, overrides)
         };
-        let (fleet, tasks) = Fleet::spawn(fleet, recorder, settings, chronicle);
+        let (fleet, mut tasks) = Fleet::spawn(fleet, recorder, settings, chronicle);
         let core = Core::new(Shared {
             fleet,
             ledger,
@@ -153,6 +153,7 @@ impl Gateway {
             .await
             .map_err(|source| StartError::Listen { address, source })?;
         info!(address = %connections.local_addr(), "serving");
+        tasks.launch();
         let drain_timeout = config.server.drain_timeout;
         Ok(Self {
             core,

@@ -4,18 +4,19 @@
 //! A change of the usbmuxds' table is compared with what is known once, here,
 //! so that a phone's keeper wakes for its own phone only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use fleetgate_device::{HostState, HostsView, Presence};
 use fleetgate_ledger::DeviceSettings;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, error, info, info_span, warn};
+use tracing::{Instrument, error, info, info_span};
 
 use super::ground::Ground;
 use super::keeper::Keeper;
@@ -23,11 +24,15 @@ use super::life::Seen;
 use super::phone::{Phone, Sight};
 use super::roster::Roster;
 
+/// How long a phone is without a keeper after one's panic.
+const ANOTHER: Duration = Duration::from_secs(5);
+
 /// The task that keeps the keepers.
 pub(super) struct Warden {
     ground: Arc<Ground>,
     roster: Arc<Roster>,
     keepers: JoinSet<()>,
+    kept: HashMap<task::Id, Arc<Phone>>,
     settings: BTreeMap<Udid, DeviceSettings>,
     hosts: Vec<HostState>,
     close: CancellationToken,
@@ -40,6 +45,7 @@ impl Warden {
             ground,
             roster,
             keepers: JoinSet::new(),
+            kept: HashMap::new(),
             settings: BTreeMap::new(),
             hosts: Vec::new(),
             close,
@@ -51,7 +57,7 @@ impl Warden {
         let mut view = self.ground.hosts.view();
         let mut settings = self.ground.settings.changes();
         for phone in self.roster.after(None, usize::MAX) {
-            self.keep(phone);
+            self.keep(phone, Duration::ZERO);
         }
         self.look(&view.borrow_and_update().clone());
         loop {
@@ -62,11 +68,7 @@ impl Warden {
                     self.look(&view);
                 }
                 Ok(()) = settings.changed() => self.read_settings(),
-                Some(ended) = self.keepers.join_next() => {
-                    if let Err(error) = ended {
-                        error!(%error, "a phone's keeper ended by a panic");
-                    }
-                }
+                Some(ended) = self.keepers.join_next_with_id() => self.bury(ended),
                 else => break,
             }
         }
@@ -77,14 +79,35 @@ impl Warden {
         }
     }
 
-    fn keep(&mut self, phone: Arc<Phone>) {
+    /// Gives a phone its keeper.
+    fn keep(&mut self, phone: Arc<Phone>, after: Duration) {
         let device = phone.udid.clone();
         self.settings
             .insert(device.clone(), self.set_of(&phone.udid));
-        let keeper = Keeper::new(Arc::clone(&self.ground), phone);
+        let (ground, kept) = (Arc::clone(&self.ground), Arc::clone(&phone));
+        let close = self.close.clone();
+        let keep = async move {
+            close.run_until_cancelled(sleep(after)).await;
+            Keeper::new(ground, kept).run(close).await;
+        };
         let span = info_span!("keeper", device.id = %device);
-        self.keepers
-            .spawn(keeper.run(self.close.clone()).instrument(span));
+        let task = self.keepers.spawn(keep.instrument(span));
+        self.kept.insert(task.id(), phone);
+    }
+
+    /// A keeper has ended before its time. Its phone gets another, but not so
+    /// fast that one fault keeps the gateway busy.
+    fn bury(&mut self, ended: Result<(task::Id, ()), JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                error!(%error, "a phone's keeper ended by a panic");
+                error.id()
+            }
+        };
+        if let Some(phone) = self.kept.remove(&id) {
+            self.keep(phone, ANOTHER);
+        }
     }
 
     fn look(&mut self, view: &HostsView) {
@@ -96,7 +119,7 @@ impl Warden {
             let phone = self.roster.get(device).unwrap_or_else(|| {
                 let phone = new_phone(&self.ground, device.clone());
                 self.roster.add(Arc::clone(&phone));
-                self.keep(Arc::clone(&phone));
+                self.keep(Arc::clone(&phone), Duration::ZERO);
                 phone
             });
             changed |= is_news(&phone.sight, sight);
@@ -107,7 +130,7 @@ impl Warden {
             }
         }
         if changed {
-            info!(attached, "phones");
+            info!(attached, "attached phones changed");
         }
     }
 
@@ -119,11 +142,6 @@ impl Warden {
             });
             // Nothing is known of it before its first connection or failure.
             if is_news && (host.generation > 0 || host.last_error.is_some()) {
-                if host.connected {
-                    info!(host = &*host.name, "connected");
-                } else {
-                    warn!(host = &*host.name, error = host.last_error, "lost");
-                }
                 self.ground.chronicle.host(mux_host(host));
             }
         }

@@ -308,8 +308,13 @@ impl Life {
 
     pub(super) fn unreachable(&mut self) {
         let asks = self.policy.probes() || matches!(self.plan, Plan::Command { .. });
-        if self.phase == Phase::Up && asks {
-            self.health.standing = Standing::Suspect;
+        if self.phase != Phase::Up || !asks {
+            return;
+        }
+        // One question decides, however many commands miss it meanwhile.
+        let is_asking = self.health.question.is_some();
+        let before = std::mem::replace(&mut self.health.standing, Standing::Suspect);
+        if before != Standing::Suspect || !is_asking {
             self.ask();
         }
     }
