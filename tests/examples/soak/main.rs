@@ -129,7 +129,7 @@ async fn soak(options: &Options) {
         let recovery = calm(&scene, &runners).await;
         let (commands, fates) = load::judge(&scene, sent).await;
         let held = Held::by(&scene);
-        runners.one_process_each().await;
+        runners.one_group_each().await;
         println!(
             "round {round:>3}: {commands} commands {fates:?}, ready again in {recovery:.1?}, \
              {} MiB, {} descriptors, {} threads{}",

@@ -1,11 +1,12 @@
 //! The runners that the gateway launches, as processes of this host.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::SocketAddr;
 
 use fleetgate_runner::Udid;
-use fleetgate_tests::{binary, pause, soon};
+use fleetgate_tests::{PATIENCE, binary, pause};
+use tokio::time::Instant;
 
 /// Which phones have launched runners, and what marks their processes.
 #[derive(Debug)]
@@ -49,22 +50,28 @@ impl Runners {
     }
 
     /// The processes that were launched and have not ended, with all that they
-    /// started. One that ends while it is looked at is none.
-    pub(crate) fn processes(&self) -> Vec<u32> {
+    /// started, by their group. One that ends while it is looked at is none.
+    pub(crate) fn processes(&self) -> BTreeMap<u32, Vec<u32>> {
         let mark = format!("SOAK={}", self.mark);
         let all = fs::read_dir("/proc").expect("the processes of this host");
-        all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
-            .filter(|pid| {
-                let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                variables
-                    .split(|byte| *byte == 0)
-                    .any(|variable| variable == mark.as_bytes())
-            })
-            .collect()
+        let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+        let mut groups = BTreeMap::<_, Vec<_>>::new();
+        for pid in pids {
+            let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let mut variables = variables.split(|byte| *byte == 0);
+            if !variables.any(|variable| variable == mark.as_bytes()) {
+                continue;
+            }
+            if let Some(group) = group(pid) {
+                groups.entry(group).or_default().push(pid);
+            }
+        }
+        groups
     }
 
-    /// Waits until each phone has one process, and there is no other.
-    pub(crate) async fn one_process_each(&self) {
+    /// Waits until each phone has one group of processes with its leader, and
+    /// there is no other.
+    pub(crate) async fn one_group_each(&self) {
         self.until(self.launched.len()).await;
     }
 
@@ -74,11 +81,26 @@ impl Runners {
     }
 
     async fn until(&self, count: usize) {
-        soon(&format!("{count} runner processes"), async {
-            while self.processes().len() != count {
-                pause().await;
+        let begun = Instant::now();
+        loop {
+            let groups = self.processes();
+            let led = groups.iter().all(|(leader, all)| all.contains(leader));
+            if groups.len() == count && led {
+                return;
             }
-        })
-        .await;
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{count} groups with leaders, not {groups:?}"
+            );
+            pause().await;
+        }
     }
+}
+
+/// The group of a process, if it has not ended.
+fn group(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field, in parentheses, may hold anything.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(2)?.parse().ok()
 }

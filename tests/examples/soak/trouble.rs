@@ -96,7 +96,8 @@ fn mishap(rng: &mut StdRng) -> Mishap {
 
 /// As a person would who has mistaken it for something else.
 async fn kill_a_process(runners: &Runners, rng: &mut StdRng) {
-    if let Some(pid) = runners.processes().choose(rng) {
+    let pids: Vec<u32> = runners.processes().into_values().flatten().collect();
+    if let Some(pid) = pids.choose(rng) {
         let pid = pid.to_string();
         let kill = Command::new("kill").args(["-KILL", &pid]).status().await;
         // It may have ended since.

@@ -39,13 +39,20 @@ pub fn config(data: &[u8]) {
     let alone = Config::load_with(Some(path), []);
     let whole = Config::load_with(Some(path), variables.clone());
     match (&alone, &whole) {
-        (Err(ConfigError::Discord { .. }), _) | (Ok(_), Err(ConfigError::Discord { .. })) => {
-            // A variable may set at odds what goes together, or the reverse.
-        }
-        (Err(_), _) | (_, Err(ConfigError::File { .. } | ConfigError::Unreadable { .. })) => {
+        // A variable may set at odds what goes together, or the reverse.
+        (Err(ConfigError::Discord { .. }), _)
+        | (
+            Ok(_),
+            Ok(_)
+            | Err(
+                ConfigError::Discord { .. }
+                | ConfigError::Variable { .. }
+                | ConfigError::ListVariable { .. },
+            ),
+        ) => {}
+        (Err(_), _) | (Ok(_), Err(ConfigError::File { .. } | ConfigError::Unreadable { .. })) => {
             assert_eq!(told(&alone), told(&whole), "the file comes first");
         }
-        (Ok(_), Ok(_) | Err(ConfigError::Variable { .. } | ConfigError::ListVariable { .. })) => {}
     }
     assert_eq!(
         told(&whole),
@@ -89,9 +96,7 @@ fn told(loaded: &Result<Config, ConfigError>) -> Result<&Config, String> {
 fn assert_named(error: &ConfigError, path: &Path) {
     let message = error.to_string();
     match error {
-        ConfigError::Unreadable { .. }
-        | ConfigError::File { .. }
-        | ConfigError::Discord { .. } => {
+        ConfigError::Unreadable { .. } | ConfigError::File { .. } | ConfigError::Discord { .. } => {
             assert!(message.contains(&*path.to_string_lossy()), "{message}");
         }
         ConfigError::Variable { variable, .. } | ConfigError::ListVariable { variable } => {
