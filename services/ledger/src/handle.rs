@@ -18,7 +18,7 @@ use crate::entry::{
     Change, Entry, NewFate, NewIntent, NewOperation, NewRecord, NewResolution, NewTransition,
 };
 use crate::error::{LedgerError, classify};
-use crate::health::{self, Condition, LedgerHealth};
+use crate::health::{self, LastFailure, LedgerHealth};
 use crate::history;
 use crate::open::{self, Opened};
 use crate::query::{self, CommandPage, CommandQuery};
@@ -51,7 +51,7 @@ struct Shared {
     patience: Duration,
     readers: SqlitePool,
     counters: Arc<Counters>,
-    condition: Arc<Condition>,
+    last_failure: Arc<LastFailure>,
     head: watch::Receiver<u64>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -89,7 +89,7 @@ impl Ledger {
             patience: config.patience,
             readers: readers.clone(),
             counters: Arc::default(),
-            condition: Arc::default(),
+            last_failure: Arc::default(),
             head,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -105,7 +105,7 @@ impl Ledger {
             tickets: waiting,
             stop: shared.stop.clone(),
             counters: Arc::clone(&shared.counters),
-            condition: Arc::clone(&shared.condition),
+            last_failure: Arc::clone(&shared.last_failure),
             trial: None,
             head: publish,
             chores: Chores::new(config.retention),
@@ -282,10 +282,12 @@ impl Ledger {
         .await
         .unwrap_or((Ok(()), 0, None));
         let closed = self.tickets.is_closed().then_some(LedgerError::Closed);
-        let last_error = closed.or_else(|| self.shared.condition.get()).or_else(|| {
-            let misplaced = placed.err()?;
-            Some(classify(&self.shared.path, self.shared.patience, misplaced))
-        });
+        let last_error = closed
+            .or_else(|| self.shared.last_failure.get())
+            .or_else(|| {
+                let misplaced = placed.err()?;
+                Some(classify(&self.shared.path, self.shared.patience, misplaced))
+            });
         LedgerHealth {
             path: self.shared.path.to_path_buf(),
             writable: last_error.is_none(),

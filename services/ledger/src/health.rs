@@ -6,8 +6,7 @@
 //! learn that it does not fail any more.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::LedgerError;
 use crate::lock::beside;
@@ -29,11 +28,11 @@ pub struct LedgerHealth {
     pub free_bytes: Option<u64>,
 }
 
-/// How the last attempt to write ended.
+/// Why the last attempt to write failed; nothing if it succeeded.
 #[derive(Debug, Default)]
-pub(crate) struct Condition(Mutex<Option<LedgerError>>);
+pub(crate) struct LastFailure(Mutex<Option<LedgerError>>);
 
-impl Condition {
+impl LastFailure {
     pub(crate) fn set(&self, failure: Option<LedgerError>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }

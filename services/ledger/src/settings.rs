@@ -64,6 +64,13 @@ pub struct Cordon {
     pub until: Option<SystemTime>,
 }
 
+impl Cordon {
+    /// Whether it has ended by itself, by the wall clock.
+    pub fn has_ended(&self, now: SystemTime) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
 /// That a phone is left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantine {

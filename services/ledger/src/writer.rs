@@ -13,8 +13,9 @@
 //!
 //! There is no tick: under load the batch grows by itself while the last one is
 //! being synchronised. Between batches there is a step of the chores, if one is
-//! due, one of the survey, and after a failure a try to write again. The task ends when the ledger is closed, or its last
-//! handle dropped, and everything handed in before that has been answered.
+//! due, one of the survey, and after a failure a try to write again. The task
+//! ends when the ledger is closed, or its last handle dropped, and everything
+//! handed in before that has been answered.
 //!
 //! Invariant: an entry is answered once, and with success only after its
 //! commit, to a file that its path still named before.
@@ -32,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use crate::batch::{self, CommitError, Committed};
 use crate::entry::Entry;
 use crate::error::{Condition, LedgerError, classify, condition};
-use crate::health;
+use crate::health::LastFailure;
 use crate::lock::WriterLock;
 use crate::stats::Counters;
 
@@ -73,7 +74,7 @@ pub(crate) struct Writer {
     pub(crate) tickets: mpsc::Receiver<Ticket>,
     pub(crate) stop: CancellationToken,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) condition: Arc<health::Condition>,
+    pub(crate) last_failure: Arc<LastFailure>,
     /// When to try again to write; `None` while the last write succeeded.
     pub(crate) trial: Option<Instant>,
     /// The number of the chain's last link.
@@ -260,9 +261,7 @@ impl Writer {
                 error,
                 spoiled: true,
             }) => {
-                if let Err(closing) = connection.close().await {
-                    tracing::debug!(error = %closing, "a failed connection did not close cleanly");
-                }
+                discard(connection).await;
                 Err(error)
             }
         }
@@ -272,6 +271,13 @@ impl Writer {
         self.counters.answered(verdict.is_ok());
         // Whoever asked may have stopped waiting; the entry stands all the same.
         ticket.answer.send(verdict).ok();
+    }
+}
+
+/// Closes a connection that has failed.
+async fn discard(connection: SqliteConnection) {
+    if let Err(error) = connection.close().await {
+        tracing::debug!(%error, "a failed connection did not close cleanly");
     }
 }
 

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use sqlx::{ConnectOptions, Connection};
+use sqlx::ConnectOptions;
 use tokio::time::Instant;
 
-use super::Writer;
+use super::{Writer, discard};
 use crate::batch::CommitError;
 use crate::survey::Survey;
 
@@ -71,9 +71,7 @@ impl Writer {
                     error,
                     spoiled: true,
                 }) => {
-                    if let Err(closing) = connection.close().await {
-                        tracing::debug!(error = %closing, "a failed connection did not close cleanly");
-                    }
+                    discard(connection).await;
                     error
                 }
             },

@@ -48,7 +48,7 @@ impl Bench {
             tickets: waiting,
             stop: CancellationToken::new(),
             counters: Arc::new(Counters::default()),
-            condition: Arc::default(),
+            last_failure: Arc::default(),
             trial: None,
             surveyor: Surveyor::new(opened.survey),
             head: watch::Sender::new(0),

@@ -15,10 +15,10 @@
 
 use std::time::Duration;
 
-use sqlx::{ConnectOptions, Connection};
+use sqlx::ConnectOptions;
 use tokio::time::Instant;
 
-use super::Writer;
+use super::{Writer, discard};
 use crate::error::{Condition, LedgerError, classify, condition};
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -31,14 +31,14 @@ impl Writer {
     /// Takes note that a write succeeded.
     pub(super) fn succeeded(&mut self) {
         if self.trial.take().is_some() {
-            self.condition.set(None);
+            self.last_failure.set(None);
             tracing::info!("the ledger can be written again");
         }
     }
 
     /// Takes note that a write failed.
     pub(super) fn failed(&mut self, failure: LedgerError) {
-        self.condition.set(Some(failure));
+        self.last_failure.set(Some(failure));
         self.trial = Some(Instant::now() + INTERVAL);
     }
 
@@ -65,8 +65,8 @@ impl Writer {
         let tried = sqlx::query(TRY).execute(&mut connection).await;
         if tried.is_ok() {
             self.connection = Some(connection);
-        } else if let Err(closing) = connection.close().await {
-            tracing::debug!(error = %closing, "a failed connection did not close cleanly");
+        } else {
+            discard(connection).await;
         }
         tried.map(|_| ())
     }
