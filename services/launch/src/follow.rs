@@ -115,6 +115,7 @@ impl Follow {
         let file = OpenOptions::new().read(true).write(true).open(log)?;
         Ok(Self(State::Idle(Box::new(Tail {
             file,
+            path: log.to_owned(),
             cut,
             size,
             offset: 0,
@@ -188,6 +189,8 @@ impl Follow {
 #[derive(Debug)]
 struct Tail {
     file: File,
+    path: PathBuf,
+    /// Where the end of what is cut off goes.
     cut: PathBuf,
     size: LogSize,
     offset: u64,
@@ -212,7 +215,7 @@ impl Tail {
             Ok(()) => self.troubled = false,
             Err(error) => {
                 if !self.troubled {
-                    tracing::warn!(%error, log = %self.cut.display(), "a runner's log cannot be read");
+                    tracing::warn!(%error, path = %self.path.display(), "a runner's log cannot be read");
                 }
                 self.troubled = true;
             }

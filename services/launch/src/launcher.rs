@@ -53,10 +53,7 @@ impl Slot {
 
     /// Removes what is on record, since nothing is left of it.
     pub(crate) fn forget(&self) {
-        let records = self.shared.place.records();
-        if let Err(error) = Record::remove(&records, &self.device) {
-            tracing::warn!(device.id = %self.device, %error, "a record of what is gone stays");
-        }
+        Record::forget(&self.shared.place.records(), &self.device);
     }
 }
 
@@ -240,7 +237,7 @@ impl Slot {
             // It has ended already, and its status says how.
             tracing::warn!(pid, %error, "a process ended before it ran its program");
         }
-        tracing::info!(device.id = %running.device(), pid, program = name.as_str(), "started a runner's process");
+        tracing::info!(device.id = %running.device(), pid, program = name.as_str(), "runner process started");
         Ok(running)
     }
 }

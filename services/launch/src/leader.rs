@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeWriter, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -31,6 +31,7 @@ use tokio::process::{Child, Command};
 use uuid::Uuid;
 
 use crate::ending;
+use crate::exit::ExitStatus;
 use crate::spec::LAUNCH_ID;
 
 const SHELL: &str = "/bin/sh";
@@ -121,15 +122,18 @@ impl Leader {
     }
 
     /// How it ended, if it did, without reaping it.
-    pub(crate) fn ended(&mut self) -> Option<String> {
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let pid = ending::pid(self.pid)?;
         match waitid(WaitId::Pid(pid), options) {
             Ok(None) | Err(Errno::INTR) => None,
-            Ok(Some(status)) => Some(words(status.exit_status(), status.terminating_signal())),
+            Ok(Some(status)) => Some(ExitStatus::of(
+                status.exit_status(),
+                status.terminating_signal(),
+            )),
             Err(error) => {
                 self.number = Number::Lost;
-                Some(untold(&error.into()))
+                Some(ExitStatus::untold(&error.into()))
             }
         }
     }
@@ -147,15 +151,15 @@ impl Leader {
     }
 
     /// Waits for its end, and reaps it.
-    pub(crate) async fn wait(&mut self) -> String {
+    pub(crate) async fn wait(&mut self) -> ExitStatus {
         match self.child.wait().await {
             Ok(status) => {
                 self.number = Number::Reaped;
-                words(status.code(), status.signal())
+                ExitStatus::of(status.code(), status.signal())
             }
             Err(error) => {
                 self.number = Number::Lost;
-                untold(&error)
+                ExitStatus::untold(&error)
             }
         }
     }
@@ -172,39 +176,6 @@ impl Drop for Leader {
             tracing::error!(pid = self.pid, %error, "a group that nobody owns any more cannot be killed");
         }
     }
-}
-
-fn untold(error: &io::Error) -> String {
-    format!("ended, and how cannot be told: {error}")
-}
-
-fn words(code: Option<i32>, signal: Option<i32>) -> String {
-    match (code, signal) {
-        (Some(code), _) => format!("exited with status {code}"),
-        (None, Some(signal)) => match signal_name(signal) {
-            Some(name) => format!("ended by {name}"),
-            None => format!("ended by signal {signal}"),
-        },
-        (None, None) => "ended".to_owned(),
-    }
-}
-
-/// The names of those that have the same number everywhere.
-fn signal_name(signal: i32) -> Option<&'static str> {
-    let name = match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        15 => "SIGTERM",
-        _ => return None,
-    };
-    Some(name)
 }
 
 #[cfg(test)]
@@ -230,7 +201,7 @@ mod tests {
         Leader::spawn(&program, log).unwrap()
     }
 
-    async fn end(leader: &mut Leader) -> String {
+    async fn end(leader: &mut Leader) -> ExitStatus {
         let end = timeout(Duration::from_secs(30), leader.wait());
         end.await.unwrap()
     }
@@ -241,7 +212,7 @@ mod tests {
         let (mut leader, gate) = spawn(directory.path(), "touch ran");
         assert_eq!(leader.ended(), None);
         drop(gate);
-        assert_eq!(end(&mut leader).await, "exited with status 125");
+        assert_eq!(end(&mut leader).await, ExitStatus::Code(125));
         assert!(!directory.path().join("ran").exists());
         assert_eq!(fs::read(directory.path().join("log")).unwrap(), b"");
     }
@@ -260,7 +231,7 @@ mod tests {
         assert_eq!(claims()[&leader.pid()], Uuid::nil().to_string());
         assert_eq!(start(leader.pid()), before);
         fs::write(directory.path().join("go"), "").unwrap();
-        assert_eq!(end(&mut leader).await, "exited with status 0");
+        assert_eq!(end(&mut leader).await, ExitStatus::Code(0));
     }
 
     #[tokio::test]
@@ -294,9 +265,9 @@ mod tests {
             }
         };
         let ended = timeout(Duration::from_secs(30), ended).await.unwrap();
-        assert_eq!(ended, "exited with status 4");
+        assert_eq!(ended, ExitStatus::Code(4));
         assert!(crate::table::look(leader.pid()).unwrap().unwrap().zombie);
-        assert_eq!(leader.ended(), Some(ended.clone()));
+        assert_eq!(leader.ended(), Some(ended));
         assert_eq!(end(&mut leader).await, ended);
     }
 }

@@ -11,6 +11,7 @@
 
 mod ending;
 mod error;
+mod exit;
 mod follow;
 mod launcher;
 mod leader;
@@ -27,6 +28,7 @@ mod tail;
 mod text;
 
 pub use error::LaunchError;
+pub use exit::ExitStatus;
 pub use launcher::Launcher;
 pub use lines::LogLines;
 pub use running::{RunnerEvent, Running, Stopped};

@@ -90,33 +90,51 @@ impl Record {
         })
     }
 
-    /// Removes the record of a phone whose group is gone.
-    pub(crate) fn remove(records: &Path, device: &Udid) -> Result<(), LaunchError> {
-        let path = path(records, device);
-        match fs::remove_file(&path) {
+    /// Removes the record of a phone whose group is gone. One that cannot be
+    /// removed stays: the next sweep finds nothing behind it.
+    pub(crate) fn forget(records: &Path, device: &Udid) {
+        match fs::remove_file(path(records, device)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(LaunchError::file("remove", &path)(error))
+                tracing::warn!(
+                    device.id = %device, %error,
+                    "the record of a launch that has ended cannot be removed"
+                );
             }
-            Ok(()) | Err(_) => Ok(()),
+            Ok(()) | Err(_) => {}
         }
     }
 
-    fn parse(text: &[u8], device: &Udid) -> Result<Self, String> {
-        let record: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    fn parse(text: &[u8], device: &Udid) -> Result<Self, InvalidRecord> {
+        let record: Self = serde_json::from_slice(text)?;
         if record.version != VERSION {
-            return Err(format!("it has version {}", record.version));
+            return Err(InvalidRecord::Version(record.version));
         }
         if record.device != *device {
-            return Err(format!("it is about {}", record.device));
+            return Err(InvalidRecord::Device(record.device));
         }
         match &record.process {
             // The first process's group, and everybody's.
             Some(started) if started.pid <= 1 || i32::try_from(started.pid).is_err() => {
-                Err(format!("no process can have the number {}", started.pid))
+                Err(InvalidRecord::Pid(started.pid))
             }
             Some(_) | None => Ok(record),
         }
     }
+}
+
+/// Why a record makes no sense.
+#[derive(Debug, thiserror::Error)]
+enum InvalidRecord {
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("it has version {0}")]
+    Version(u32),
+    #[error("it is about {0}")]
+    Device(Udid),
+    #[error("no process can have the number {0}")]
+    Pid(u32),
 }
 
 fn path(records: &Path, device: &Udid) -> PathBuf {
@@ -135,18 +153,18 @@ pub(crate) enum OnRecord {
 /// Reads the record of a phone, and moves it aside if it makes no sense.
 pub(crate) fn read(records: &Path, device: &Udid) -> Result<OnRecord, LaunchError> {
     let path = path(records, device);
-    let complaint = match read_text(&path) {
+    let error = match read_text(&path) {
         Ok(text) => match Record::parse(&text, device) {
             Ok(record) => return Ok(OnRecord::Launch(record)),
-            Err(complaint) => complaint,
+            Err(error) => error,
         },
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(OnRecord::Nothing),
-        Err(error) => error.to_string(),
+        Err(error) => error.into(),
     };
     let aside = records.join(format!("{device}{ASIDE}"));
     fs::rename(&path, &aside).map_err(LaunchError::file("move aside", &path))?;
     tracing::warn!(
-        device.id = %device, path = %aside.display(), complaint,
+        device.id = %device, path = %aside.display(), %error,
         "the record of a launch cannot be read and was moved aside: if its process runs, nobody ends it"
     );
     Ok(OnRecord::Unreadable(aside))
@@ -189,7 +207,7 @@ pub(crate) fn list(records: &Path) -> Result<Listed, LaunchError> {
         if let Some(device) = of_device(SUFFIX) {
             listed.devices.push(device);
         } else if of_device(HALF_WRITTEN).is_none() && of_device(ASIDE).is_none() {
-            tracing::warn!(path = %path.display(), "no launcher makes a record of this name");
+            tracing::warn!(path = %path.display(), "not a record of a launch");
             listed.strange.push(path);
         }
     }

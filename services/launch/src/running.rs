@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::ending::{self, Ending, KILL_PATIENCE, Outcome};
 use crate::error::LaunchError;
+use crate::exit::ExitStatus;
 use crate::follow::{Follow, Pace};
 use crate::launcher::Slot;
 use crate::leader::Leader;
@@ -43,16 +44,16 @@ pub enum RunnerEvent {
     },
     /// The process has ended; nothing else follows.
     Exited {
-        /// How, in words.
-        status: String,
+        /// How.
+        status: ExitStatus,
     },
 }
 
 /// What became of a process that was stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped {
-    /// How the process ended, in words.
-    pub status: String,
+    /// How the process ended; `None` if it is still there.
+    pub status: Option<ExitStatus>,
     /// Whether SIGTERM was not enough.
     pub killed: bool,
     /// Members of its group that live in spite of SIGKILL, or may not be
@@ -74,7 +75,7 @@ pub struct Running {
     look_at: Instant,
     /// Says that some child of this process has ended.
     children: unix::Signal,
-    ended: Option<String>,
+    ended: Option<ExitStatus>,
     /// Given back last: until then nobody else deals with this phone.
     slot: Slot,
 }
@@ -120,8 +121,7 @@ impl Running {
                 self.pace.note(&event);
                 return event;
             }
-            if let Some(status) = &self.ended {
-                let status = status.clone();
+            if let Some(status) = self.ended {
                 return RunnerEvent::Exited { status };
             }
             // Looked at before the log: what it wrote until its end is there.
@@ -173,13 +173,13 @@ impl Running {
             signal(&mut leader, Signal::KILL);
             status = timeout(KILL_PATIENCE, leader.wait()).await.ok();
         }
-        let Some(status) = status else {
+        if status.is_none() {
             return Stopped {
-                status: "still there".to_owned(),
+                status,
                 killed: true,
                 outlived: vec![group],
             };
-        };
+        }
         let mut stopped = Stopped {
             status,
             killed: killed.is_some(),
@@ -197,8 +197,9 @@ impl Running {
             slot.forget();
         }
         tracing::info!(
-            device.id = %slot.device(), pid = group, status = stopped.status,
-            killed = stopped.killed, outlived = ?stopped.outlived, "stopped a runner's process"
+            device.id = %slot.device(), pid = group,
+            status = stopped.status.map(tracing::field::display),
+            killed = stopped.killed, outlived = ?stopped.outlived, "runner process stopped"
         );
         stopped
     }

@@ -201,7 +201,7 @@ fn report(records: &Path, device: &Udid, swept: &Result<Swept, LaunchError>) {
             false
         }
     };
-    if gone && let Err(error) = Record::remove(records, device) {
-        tracing::warn!(device.id = %device, %error, "a record of what is gone stays");
+    if gone {
+        Record::forget(records, device);
     }
 }

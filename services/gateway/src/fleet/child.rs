@@ -12,11 +12,11 @@
 use std::future::{pending, ready};
 use std::sync::Arc;
 
-use fleetgate_launch::{LaunchSpec, Launcher, RunnerEvent, Running};
+use fleetgate_launch::{LaunchError, LaunchSpec, Launcher, RunnerEvent, Running};
 use fleetgate_runner::Udid;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -28,7 +28,7 @@ pub(super) enum Child {
     #[default]
     None,
     Starting {
-        launch: BoxFuture<'static, Result<Launched, String>>,
+        launch: BoxFuture<'static, Result<Launched, NotStarted>>,
         give_up: CancellationToken,
     },
     Running(Box<Running>),
@@ -39,6 +39,19 @@ pub(super) enum Child {
 pub(super) struct Launched {
     running: Running,
     place: OwnedSemaphorePermit,
+}
+
+/// Why there is no process.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotStarted {
+    #[error("the launch was given up while it waited for its turn")]
+    GivenUp,
+    #[error("nothing is launched any more")]
+    Closed(#[from] AcquireError),
+    #[error("there is nothing to launch")]
+    Nothing,
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
 }
 
 /// What happened to it.
@@ -71,13 +84,11 @@ impl Child {
         let launch = async move {
             let place = tokio::select! {
                 biased;
-                () = unwanted.cancelled() => return Err("given up".to_owned()),
-                place = places.acquire_owned() => place.map_err(|closed| closed.to_string())?,
+                () = unwanted.cancelled() => return Err(NotStarted::GivenUp),
+                place = places.acquire_owned() => place?,
             };
-            match launcher.start(&device, &spec).await {
-                Ok(running) => Ok(Launched { running, place }),
-                Err(error) => Err(error.to_string()),
-            }
+            let running = launcher.start(&device, &spec).await?;
+            Ok(Launched { running, place })
         };
         *self = Self::Starting {
             launch: launch.boxed(),
@@ -85,10 +96,10 @@ impl Child {
         };
     }
 
-    /// Begins a launch that fails.
-    pub(super) fn begin_in_vain(&mut self, why: &str) {
+    /// Begins a launch of nothing, which fails.
+    pub(super) fn begin_in_vain(&mut self) {
         *self = Self::Starting {
-            launch: ready(Err(why.to_owned())).boxed(),
+            launch: ready(Err(NotStarted::Nothing)).boxed(),
             give_up: CancellationToken::new(),
         };
     }
@@ -134,13 +145,13 @@ impl Child {
                 }
                 Err(why) => {
                     *self = Self::None;
-                    Process::NotStarted(why).into()
+                    Process::NotStarted(why.to_string()).into()
                 }
             },
             Self::Running(running) => match running.next().await {
                 RunnerEvent::Listening { port } => Process::Listening(port.get()),
                 RunnerEvent::ListenerFailed { error } => Process::ListenerFailed(error),
-                RunnerEvent::Exited { status } => Process::Exited(status),
+                RunnerEvent::Exited { status } => Process::Exited(status.to_string()),
             }
             .into(),
             Self::Stopping(end) => {
@@ -156,6 +167,6 @@ async fn stop(running: Running) {
     let pid = running.pid();
     let stopped = running.stop().await;
     if !stopped.outlived.is_empty() {
-        warn!(pid, outlived = ?stopped.outlived, "a runner's processes cannot be ended");
+        warn!(pid, outlived = ?stopped.outlived, "processes of a runner cannot be ended");
     }
 }

@@ -35,7 +35,7 @@ use super::ground::Ground;
 use super::life::{Act, Heard, Input, Life, Plan, Process};
 use super::phone::{Face, Order, Phone, Pulse, Sight};
 use crate::config::LaunchWay;
-use asking::{Answer, heard, until_idle};
+use asking::{Asked, heard, until_idle};
 
 type LookUp = (Option<bool>, Option<Facts>);
 
@@ -53,7 +53,7 @@ pub(super) struct Keeper {
     child: Child,
     /// The launch that is under way is one of so many.
     place: Option<OwnedSemaphorePermit>,
-    question: Option<(u64, BoxFuture<'static, Answer>)>,
+    question: Option<BoxFuture<'static, Asked>>,
     look_up: Option<BoxFuture<'static, LookUp>>,
     looked_up_at: Option<Sight>,
     /// What is on its way into the ledger.
@@ -68,7 +68,7 @@ enum Event {
     Order(Order),
     Vitals,
     Process(Happened),
-    Answer(u64, Answer),
+    Answer(Asked),
     Idle(Option<Pause>),
     LookedUp(LookUp),
     Recorded,
@@ -142,7 +142,7 @@ impl Keeper {
         } = self;
         let timer = OptionFuture::from(life.next_timer().map(sleep_until));
         let vitals = OptionFuture::from(vitals.as_mut().map(watch::Receiver::changed));
-        let answer = OptionFuture::from(question.as_mut().map(|(_, question)| question));
+        let answer = OptionFuture::from(question.as_mut());
         let looked_up = OptionFuture::from(look_up.as_mut());
         let recorded = OptionFuture::from(recording.as_mut());
         let idle = life.awaits_idle().zip(phone.session.get());
@@ -153,9 +153,9 @@ impl Keeper {
             order = phone.ordered() => Event::Order(order),
             Some(Ok(())) = vitals => Event::Vitals,
             happened = child.next() => Event::Process(happened),
-            Some(answer) = answer => {
-                let epoch = question.take().map(|(epoch, _)| epoch);
-                Event::Answer(epoch.unwrap_or_default(), answer)
+            Some(asked) = answer => {
+                *question = None;
+                Event::Answer(asked)
             }
             Some(pause) = OptionFuture::from(idle) => Event::Idle(pause),
             Some(found) = looked_up => {
@@ -185,7 +185,7 @@ impl Keeper {
                 self.place = place.or(self.place.take());
                 self.step(Input::Process(process));
             }
-            Event::Answer(epoch, answer) => self.answer(epoch, answer),
+            Event::Answer(asked) => self.answer(asked),
             Event::Idle(pause) => {
                 // Kept until it is clear that the lane is held.
                 self.pause = pause.or(self.pause.take());
@@ -252,7 +252,8 @@ impl Keeper {
         }
     }
 
-    fn answer(&mut self, epoch: u64, answer: Answer) {
+    fn answer(&mut self, asked: Asked) {
+        let Asked { epoch, answer } = asked;
         let heard = heard(answer);
         let uptime = match &heard {
             Heard::Status(status) => {
@@ -314,8 +315,7 @@ impl Keeper {
                 } else {
                     ProbeWindow::Health
                 };
-                let question = self.ask(window);
-                self.question = Some((*epoch, question));
+                self.question = Some(self.ask(*epoch, window));
             }
             Act::Quarantine(reason) => self.record(reason.clone()),
         }
@@ -332,7 +332,7 @@ impl Keeper {
         let record = async move {
             OptionFuture::from(before).await;
             if let Err(error) = settings.quarantine(&device, quarantine).await {
-                warn!(device.id = %device, %error, "a quarantine cannot be put on record");
+                warn!(%error, "a quarantine cannot be put on record");
             }
         };
         self.recording = Some(record.boxed());
@@ -348,7 +348,7 @@ impl Keeper {
                 Arc::clone(&self.ground.places),
             );
         } else {
-            self.child.begin_in_vain("there is nothing to launch");
+            self.child.begin_in_vain();
         }
     }
 }

@@ -78,6 +78,6 @@ async fn a_process_whose_log_has_no_room_is_followed_to_its_end() {
     let launcher = Launcher::open(disk.path().join("runners")).unwrap();
     let spec = place.script("head -c 1000000 /dev/zero; exit 9");
     let mut running = launcher.start(&device(), &spec).await.unwrap();
-    assert_eq!(story(&mut running).await, [exited("exited with status 9")]);
+    assert_eq!(story(&mut running).await, [exited(9)]);
     soon(running.stop()).await;
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fleetgate_launch::ExitStatus;
+
 use crate::support::{NOBODY, Place, device, exited, listening, lives, soon, until};
 
 #[tokio::test]
@@ -15,7 +17,7 @@ async fn sigterm_is_enough_for_a_group_that_obeys() {
     assert_eq!(soon(running.next()).await, listening(8100));
     let (leader, member) = (running.pid(), place.pid("member").await);
     let stopped = soon(running.stop()).await;
-    assert_eq!(stopped.status, "ended by SIGTERM");
+    assert_eq!(stopped.status, Some(ExitStatus::Signal(15)));
     assert!(!stopped.killed);
     assert_eq!(stopped.outlived, NOBODY);
     assert!(!lives(leader) && !lives(member));
@@ -31,7 +33,7 @@ async fn a_leader_that_ignores_sigterm_is_killed_when_its_grace_has_passed() {
     let mut running = place.open().start(&device(), &spec).await.unwrap();
     assert_eq!(soon(running.next()).await, listening(8100));
     let stopped = soon(running.stop()).await;
-    assert_eq!(stopped.status, "ended by SIGKILL");
+    assert_eq!(stopped.status, Some(ExitStatus::Signal(9)));
     assert!(stopped.killed);
     assert_eq!(place.processes(), NOBODY);
 }
@@ -62,11 +64,11 @@ async fn members_that_outlive_their_leader_are_ended_all_the_same() {
          exit 3",
     );
     let mut running = place.open().start(&device(), &spec).await.unwrap();
-    assert_eq!(soon(running.next()).await, exited("exited with status 3"));
+    assert_eq!(soon(running.next()).await, exited(3));
     let (member, orphan) = (place.pid("member").await, place.pid("orphan").await);
     assert!(lives(member) && lives(orphan));
     let stopped = soon(running.stop()).await;
-    assert_eq!(stopped.status, "exited with status 3");
+    assert_eq!(stopped.status, Some(ExitStatus::Code(3)));
     assert_eq!(stopped.outlived, NOBODY);
     assert!(!lives(member) && !lives(orphan));
     assert!(!place.record(&device()).exists());
@@ -116,8 +118,8 @@ async fn a_process_that_ended_by_itself_needs_no_signal() {
         .start(&device(), &place.script("true"))
         .await
         .unwrap();
-    assert_eq!(soon(running.next()).await, exited("exited with status 0"));
+    assert_eq!(soon(running.next()).await, exited(0));
     let stopped = soon(running.stop()).await;
-    assert_eq!(stopped.status, "exited with status 0");
+    assert_eq!(stopped.status, Some(ExitStatus::Code(0)));
     assert!(!stopped.killed);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use fleetgate_launch::{LaunchSpec, Launcher, RunnerEvent, Running};
+use fleetgate_launch::{ExitStatus, LaunchSpec, Launcher, RunnerEvent, Running};
 use fleetgate_runner::Udid;
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -130,9 +130,9 @@ pub(crate) fn listening(port: u16) -> RunnerEvent {
     }
 }
 
-pub(crate) fn exited(status: &str) -> RunnerEvent {
+pub(crate) fn exited(code: i32) -> RunnerEvent {
     RunnerEvent::Exited {
-        status: status.to_owned(),
+        status: ExitStatus::Code(code),
     }
 }
 

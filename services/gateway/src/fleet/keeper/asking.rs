@@ -13,11 +13,18 @@ use super::Keeper;
 use crate::fleet::ground::Ground;
 use crate::fleet::life::{Heard, Idleness};
 
-pub(super) type Answer = Result<RunnerStatus, SendError>;
+type Answer = Result<RunnerStatus, SendError>;
+
+/// A question with its answer.
+pub(super) struct Asked {
+    /// Which question, as the life counts them.
+    pub(super) epoch: u64,
+    pub(super) answer: Answer,
+}
 
 impl Keeper {
     /// A question to the runner.
-    pub(super) fn ask(&self, window: ProbeWindow) -> BoxFuture<'static, Answer> {
+    pub(super) fn ask(&self, epoch: u64, window: ProbeWindow) -> BoxFuture<'static, Asked> {
         let exchange = RunnerExchange::new(
             self.ground.hosts.clone(),
             self.phone.udid.clone(),
@@ -28,7 +35,8 @@ impl Keeper {
         async move {
             // Before the window opens: a thousand phones are asked in turn.
             let _turn = ground.questions.acquire().await;
-            probe.status(window).await
+            let answer = probe.status(window).await;
+            Asked { epoch, answer }
         }
         .boxed()
     }
