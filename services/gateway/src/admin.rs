@@ -62,7 +62,7 @@ impl Admin {
             }
         };
         task.spawn(serving.instrument(info_span!("admin")));
-        info!(address = %local_addr, "admin server");
+        info!(address = %local_addr, "admin server listening");
         Ok(Self {
             local_addr,
             _task: task,

@@ -91,35 +91,32 @@ impl Chronicle {
     }
 
     /// A phone came into another state, or went through something in the one
-    /// that it is in. `device` gives the phone as a snapshot shows it by now; see
-    /// [`Feed::publish`].
+    /// that it is in. `message` gives the phone as a snapshot shows it by now;
+    /// see [`Feed::publish`].
     pub(crate) fn moved(
         &self,
-        device: impl FnOnce() -> pb::Device,
+        device: &Udid,
+        message: impl FnOnce() -> pb::Device,
         transition: pb::DeviceTransition,
     ) {
         self.counters.moved(&transition);
-        let recorded = recorded(&transition);
+        let recorded = recorded(device, &transition);
         self.feed.publish(|| {
             Event::DeviceChanged(pb::DeviceChanged {
-                device: Some(device()),
+                device: Some(message()),
                 transition: Some(transition),
             })
         });
-        let Some(recorded) = recorded else {
-            error!("a transition of no phone");
-            return;
-        };
         if self.transitions.try_send(recorded).is_err() {
             self.overflow.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// A phone is not what it was, in the state that it is in.
-    pub(crate) fn changed(&self, device: impl FnOnce() -> pb::Device) {
+    pub(crate) fn changed(&self, message: impl FnOnce() -> pb::Device) {
         self.feed.publish(|| {
             Event::DeviceChanged(pb::DeviceChanged {
-                device: Some(device()),
+                device: Some(message()),
                 transition: None,
             })
         });
@@ -159,14 +156,14 @@ impl ChronicleTask {
     }
 }
 
-fn recorded(transition: &pb::DeviceTransition) -> Option<NewTransition> {
-    Some(NewTransition {
-        device: transition.device.parse().ok()?,
+fn recorded(device: &Udid, transition: &pb::DeviceTransition) -> NewTransition {
+    NewTransition {
+        device: device.clone(),
         from: state_name(transition.from()),
         to: state_name(transition.to()),
         reason: transition.reason.clone(),
         detail: transition.detail.clone(),
-    })
+    }
 }
 
 #[derive(Debug)]

@@ -1,3 +1,5 @@
+//! Told at once, recorded in order, and on record as lost where it is lost.
+
 use std::time::Duration;
 
 use fleetgate_ledger::LedgerConfig;
@@ -13,6 +15,10 @@ async fn ledger() -> (TempDir, Ledger) {
     let directory = TempDir::new().unwrap();
     let config = LedgerConfig::new(directory.path().join("ledger.db"));
     (directory, Ledger::open(config).await.unwrap())
+}
+
+fn udid() -> Udid {
+    PHONE.parse().unwrap()
 }
 
 fn device() -> pb::Device {
@@ -34,8 +40,7 @@ fn transition(reason: &str) -> pb::DeviceTransition {
 }
 
 async fn reasons(ledger: &Ledger) -> Vec<String> {
-    let device = PHONE.parse().unwrap();
-    let page = ledger.transitions(&device, 1000, None).await.unwrap();
+    let page = ledger.transitions(&udid(), 1000, None).await.unwrap();
     let newest_first = page.transitions.into_iter().rev();
     newest_first.map(|transition| transition.reason).collect()
 }
@@ -48,7 +53,7 @@ async fn what_was_told_is_on_record_in_its_order_once_the_writer_has_ended() {
     let start = feed.now();
     let told: Vec<_> = (0..300).map(|n| format!("REASON_{n}")).collect();
     for reason in &told {
-        chronicle.moved(device, transition(reason));
+        chronicle.moved(&udid(), device, transition(reason));
     }
     let Followed::Events(events) = feed.after(start, 1000) else {
         panic!("no gap")
@@ -56,8 +61,7 @@ async fn what_was_told_is_on_record_in_its_order_once_the_writer_has_ended() {
     assert_eq!(events.len(), 300, "at once");
     task.shutdown().await;
     assert_eq!(reasons(&ledger).await, told);
-    let phone = PHONE.parse().unwrap();
-    let page = ledger.transitions(&phone, 1, None).await.unwrap();
+    let page = ledger.transitions(&udid(), 1, None).await.unwrap();
     let last = &page.transitions[0];
     assert_eq!(
         (last.from.as_str(), last.to.as_str()),
@@ -65,7 +69,7 @@ async fn what_was_told_is_on_record_in_its_order_once_the_writer_has_ended() {
     );
     assert_eq!(last.detail.as_deref(), Some("in words"));
 
-    chronicle.moved(device, transition("LATE"));
+    chronicle.moved(&udid(), device, transition("LATE"));
     assert_eq!(
         reasons(&ledger).await.len(),
         300,
@@ -82,7 +86,7 @@ async fn what_finds_the_queue_full_is_told_all_the_same_and_on_record_as_lost() 
     let start = feed.now();
     // The writer has no turn in between: one thread, no await.
     for reason in ["ONE", "TWO", "THREE", "FOUR", "FIVE"] {
-        chronicle.moved(device, transition(reason));
+        chronicle.moved(&udid(), device, transition(reason));
     }
     let Followed::Events(events) = feed.after(start, 9) else {
         panic!("no gap")
@@ -117,7 +121,7 @@ async fn a_ledger_that_takes_nothing_neither_stops_the_telling_nor_the_end() {
     let feed = Feed::default();
     let (chronicle, task) = Chronicle::new(feed.clone(), ledger, counters());
     for _ in 0..2000 {
-        chronicle.moved(device, transition("PLUGGED"));
+        chronicle.moved(&udid(), device, transition("PLUGGED"));
     }
     assert_eq!(feed.after(feed.at(2000), 1), Followed::Events(Vec::new()));
     tokio::time::timeout(Duration::from_secs(10), task.shutdown())

@@ -95,7 +95,7 @@ impl Ground {
             let device = phone.udid.clone();
             let unsettled = sessions.unsettled.remove(&device).unwrap_or_default();
             if !unsettled.is_empty() {
-                info!(device.id = %device, "looking into what was left without a fate");
+                info!(device.id = %device, "looking into commands that an earlier gateway left without a fate");
             }
             let exchange =
                 RunnerExchange::new(self.hosts.clone(), device.clone(), phone.port.subscribe());
@@ -139,7 +139,7 @@ impl Ground {
         match self.hosts.facts(device).await {
             Ok(facts) => (trusted, Some(facts)),
             Err(error) => {
-                debug!(device.id = %device, %error, "the phone does not tell of itself");
+                debug!(%error, "the phone tells nothing of itself");
                 (trusted, None)
             }
         }

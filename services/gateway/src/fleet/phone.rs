@@ -5,14 +5,16 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use fleetgate_device::Facts;
+use fleetgate_ledger::DeviceSettings;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
 use fleetgate_session::Session;
 use tokio::sync::{Notify, watch};
 
+use super::ground::HostName;
 use super::life::{Reason, Seen, State};
 use crate::config::{DeviceConfig, LaunchWay};
-use crate::convert::timestamp;
+use crate::convert::{cordon, timestamp};
 
 /// Where a phone is, as the usbmuxds tell it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -133,7 +135,7 @@ impl Phone {
         lock(&self.told).face.clone()
     }
 
-    /// Its state, and since when.
+    /// Its state.
     pub(super) fn state(&self) -> State {
         lock(&self.told).face.state
     }
@@ -172,8 +174,8 @@ impl Phone {
     /// The phone in the API's words; `log` is where its runner's output goes.
     pub(super) fn message(
         &self,
-        settings: fleetgate_ledger::DeviceSettings,
-        hosts: &[super::HostName],
+        settings: DeviceSettings,
+        hosts: &[HostName],
         log: Option<String>,
     ) -> pb::Device {
         let load = self.session.get().map(Session::load).unwrap_or_default();
@@ -204,7 +206,7 @@ impl Phone {
             os_version: own(|config| &config.os_version, &face.facts.os_version),
             labels: settings.labels.into_iter().collect(),
             trusted: face.trusted,
-            cordon: settings.cordon.map(crate::convert::cordon),
+            cordon: settings.cordon.map(cordon),
             runner: self.runner(face, *pulse, log),
             alarms: face.alarm.clone().into_iter().collect(),
         }

@@ -124,14 +124,14 @@ impl Settings {
         });
         let (asked, waiting) = mpsc::channel(QUEUE);
         let stop = CancellationToken::new();
-        let keeper = Keeper {
+        let writer = Writer {
             ledger,
             shared: Arc::clone(&shared),
             asked: waiting,
             stop: stop.clone(),
         };
         let mut task = JoinSet::new();
-        task.spawn(keeper.run().instrument(info_span!("settings")));
+        task.spawn(writer.run().instrument(info_span!("settings")));
         Ok((Self { shared, asked }, SettingsTask { stop, task }))
     }
 
@@ -221,14 +221,14 @@ impl Shared {
 
 /// The one that changes settings.
 #[derive(Debug)]
-struct Keeper {
+struct Writer {
     ledger: Ledger,
     shared: Arc<Shared>,
     asked: mpsc::Receiver<Asked>,
     stop: CancellationToken,
 }
 
-impl Keeper {
+impl Writer {
     async fn run(mut self) {
         let mut waiting = Vec::with_capacity(QUEUE);
         let mut soonest = Duration::ZERO;
@@ -321,7 +321,7 @@ impl Keeper {
                 }
                 Err(error) => return Err(SettingsError::Ledger(error)),
             }
-            info!(device.id = %device, who, what, "settings");
+            info!(device.id = %device, who, what, "device settings changed");
             self.shared.changes.send_modify(|changes| *changes += 1);
         }
         Ok(self.shared.read(|table| table.get(device)))

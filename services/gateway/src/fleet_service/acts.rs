@@ -98,7 +98,7 @@ impl Acts {
             };
             let recorded = core.ledger().operation(operation).await;
             recorded.map_err(|error| status::unrecorded(&error))?;
-            info!(device.id = %phone, who, force, "an operator wants another runner");
+            info!(device.id = %phone, who, force, "runner recycle requested");
             // It may have been unplugged meanwhile: then the record tells of an
             // attempt.
             core.fleet()
@@ -125,7 +125,7 @@ impl Acts {
             };
             let recorded = core.ledger().operation(operation).await;
             recorded.map_err(|error| status::unrecorded(&error))?;
-            info!(who, "a caller wants the end of the gateway");
+            info!(who, "gateway drain requested");
             core.quit().cancel();
             Ok(())
         })

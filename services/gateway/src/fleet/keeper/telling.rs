@@ -9,7 +9,7 @@ use tracing::info;
 
 use super::Keeper;
 use crate::convert::timestamp;
-use crate::fleet::life::{Drift, Move, Out};
+use crate::fleet::life::{Drift, Move, Out, Reason};
 
 impl Keeper {
     /// Tells what a step has changed.
@@ -37,7 +37,7 @@ impl Keeper {
         let alarm = alarm.and_then(|alarm| match alarm {
             Drift::Raised(message) => {
                 let raised = pb::Alarm {
-                    code: "RUNNER_DRIFT".to_owned(),
+                    code: Reason::RunnerDrift.to_string(),
                     message,
                     time: Some(timestamp(SystemTime::now())),
                 };
@@ -76,9 +76,8 @@ impl Keeper {
             reason,
             detail,
         } = moved;
-        let device = &self.phone.udid;
         let now = SystemTime::now();
-        info!(device.id = %device, ?from, ?to, %reason, detail, "went through something");
+        info!(?from, ?to, %reason, detail, "device transition");
         if from != to {
             (self.face.state, self.face.since) = (to, now);
             (self.face.reason, self.face.detail) = (reason, detail.clone());
@@ -91,14 +90,15 @@ impl Keeper {
         let transition = pb::DeviceTransition {
             seq: 0,
             time: Some(timestamp(now)),
-            device: device.to_string(),
+            device: self.phone.udid.to_string(),
             from: pb::DeviceState::from(from).into(),
             to: pb::DeviceState::from(to).into(),
             reason: reason.to_string(),
             detail,
         };
+        let device = &self.phone.udid;
         let message = || self.ground.message(&self.phone);
-        self.ground.chronicle.moved(message, transition);
+        self.ground.chronicle.moved(device, message, transition);
     }
 
     /// Tells of what is not told yet.

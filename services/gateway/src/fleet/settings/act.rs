@@ -102,7 +102,7 @@ impl Table {
                 Some(cordon) => ("uncordon-device", of_cordon(&cordon)),
                 None => return Ok(None),
             },
-            Act::EndCordon => match settings.cordon.take_if(|cordon| has_ended(cordon, now)) {
+            Act::EndCordon => match settings.cordon.take_if(|cordon| cordon.has_ended(now)) {
                 Some(cordon) => ("cordon-ended", of_cordon(&cordon)),
                 None => return Ok(None),
             },
@@ -189,7 +189,7 @@ impl Table {
         self.all_stored()
             .filter(|settings| {
                 let cordon = settings.cordon.as_ref();
-                cordon.is_some_and(|cordon| has_ended(cordon, now))
+                cordon.is_some_and(|cordon| cordon.has_ended(now))
             })
             .map(|settings| settings.device.clone())
             .collect()
@@ -201,10 +201,6 @@ impl Table {
             .filter_map(|settings| settings.cordon.as_ref()?.until)
             .min()
     }
-}
-
-fn has_ended(cordon: &Cordon, now: SystemTime) -> bool {
-    cordon.until.is_some_and(|until| until <= now)
 }
 
 fn of_cordon(cordon: &Cordon) -> Map<String, Value> {
