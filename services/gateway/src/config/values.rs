@@ -133,11 +133,11 @@ impl TryFrom<String> for Alias {
         if text.parse::<Udid>().is_ok() {
             return Err(UnusableValue::AliasIsUdid);
         }
-        let odd = |c: char| c.is_whitespace() || c.is_control();
-        if text.is_empty() || text.chars().count() > Self::MAX_CHARS || text.contains(odd) {
-            return Err(UnusableValue::Alias);
+        if is_word(&text, Self::MAX_CHARS) {
+            Ok(Self(text))
+        } else {
+            Err(UnusableValue::Alias)
         }
-        Ok(Self(text))
     }
 }
 
@@ -166,12 +166,18 @@ impl TryFrom<String> for Name {
     type Error = UnusableValue;
 
     fn try_from(text: String) -> Result<Self, UnusableValue> {
-        let odd = |c: char| c.is_whitespace() || c.is_control();
-        if text.is_empty() || text.chars().count() > Self::MAX_CHARS || text.contains(odd) {
-            return Err(UnusableValue::Name);
+        if is_word(&text, Self::MAX_CHARS) {
+            Ok(Self(text))
+        } else {
+            Err(UnusableValue::Name)
         }
-        Ok(Self(text))
     }
+}
+
+/// Whether a text can be typed and shown as one word.
+fn is_word(text: &str, max_chars: usize) -> bool {
+    let odd = |c: char| c.is_whitespace() || c.is_control();
+    !text.is_empty() && text.chars().count() <= max_chars && !text.contains(odd)
 }
 
 /// A phone's labels, or those that select phones.
