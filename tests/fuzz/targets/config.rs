@@ -1,3 +1,5 @@
+//! A configuration file, whatever its bytes are.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fleetgate_fuzz::checks::config(data));

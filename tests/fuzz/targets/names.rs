@@ -1,3 +1,5 @@
+//! Names of phones, commands and apps, whatever its bytes are.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fleetgate_fuzz::checks::names(data));

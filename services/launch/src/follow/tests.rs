@@ -1,3 +1,5 @@
+//! Logs that grow, are cut, and are emptied while they are read.
+
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};

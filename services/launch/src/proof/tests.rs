@@ -1,3 +1,5 @@
+//! Each verdict, from the evidence that leads to it.
+
 use super::*;
 
 const EPOCH: &str = "this boot";

@@ -1,3 +1,5 @@
+//! What operators set, with a real ledger: what holds, and what is on record.
+
 use fleetgate_ledger::{LedgerConfig, Operation, Subject};
 use tempfile::TempDir;
 use tokio::time::timeout;

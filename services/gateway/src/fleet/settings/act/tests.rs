@@ -1,3 +1,5 @@
+//! Acts one by one, and any sequence of them against a plain model.
+
 use proptest::prelude::*;
 
 use super::super::table::nothing;
