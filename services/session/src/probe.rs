@@ -88,29 +88,6 @@ where
             Err(InvalidReply::Data { kind, detail }.into())
         }
     }
-
-    /// True if the runner is up: any envelope of the protocol counts, whether it
-    /// says yes or no.
-    pub fn answers(&self, within: ProbeWindow) -> impl Future<Output = bool> + use<X> {
-        let status = self.status(within);
-        async move {
-            match status.await {
-                Ok(_) | Err(SendError::InvalidReply(InvalidReply::Data { .. })) => true,
-                Err(
-                    SendError::NotAttached
-                    | SendError::NotListening { .. }
-                    | SendError::Connect(_)
-                    | SendError::Misunderstood(_)
-                    | SendError::RequestTooLarge { .. }
-                    | SendError::Refused(_)
-                    | SendError::WindowClosed { .. }
-                    | SendError::Broken(_)
-                    | SendError::ReplyTooLarge { .. }
-                    | SendError::InvalidReply(InvalidReply::NotAnEnvelope { .. }),
-                ) => false,
-            }
-        }
-    }
 }
 
 #[cfg(test)]
