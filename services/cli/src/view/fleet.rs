@@ -317,21 +317,26 @@ pub(crate) fn host_state(host: &pb::MuxHost) -> String {
 }
 
 /// A summary of phones: how many in which state, in the order of the states'
-/// numbers.
+/// numbers, and of how many that is only what was last known.
 pub(crate) fn census<'a>(devices: impl Iterator<Item = &'a pb::Device>) -> String {
     let mut counts = BTreeMap::<i32, usize>::new();
-    let mut total = 0_usize;
+    let (mut total, mut stale) = (0_usize, 0_usize);
     for device in devices {
         *counts.entry(device.state).or_default() += 1;
         total += 1;
+        stale += usize::from(device.stale);
     }
     let counts: Vec<_> = counts
         .into_iter()
         .map(|(state, count)| format!("{count} {}", words::device_state(state)))
         .collect();
     let noun = if total == 1 { "phone" } else { "phones" };
+    let stale = match stale {
+        0 => String::new(),
+        stale => format!("; {stale} of them stale"),
+    };
     match counts.as_slice() {
         [] => "no phones".to_owned(),
-        counts => format!("{total} {noun}: {}", counts.join(", ")),
+        counts => format!("{total} {noun}: {}{stale}", counts.join(", ")),
     }
 }

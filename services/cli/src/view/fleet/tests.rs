@@ -174,6 +174,6 @@ fn a_census_counts_phones_by_state() {
     assert_eq!(census([anna()].iter()), "1 phone: 1 ready");
     assert_eq!(
         census([anna(), bert(), anna()].iter()),
-        "3 phones: 2 ready, 1 quarantined"
+        "3 phones: 2 ready, 1 quarantined; 1 of them stale"
     );
 }
