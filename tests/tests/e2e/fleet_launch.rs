@@ -1,25 +1,22 @@
 //! Runners that the gateway launches: up, killed, recycled, given up and ended,
 //! as real processes, with the phone's history as the evidence.
 
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use fleetgate_gateway::config::{Labels, Launches};
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::{DeviceState, Fate};
 use fleetgate_runner::CommandKind;
-use fleetgate_simulator::scenario::DEFAULT_PORT;
 use fleetgate_simulator::{Fault, Injection, Mishap};
 use fleetgate_tests::facts::effects;
 use fleetgate_tests::lane::{device, in_hand, queued, tap};
 use fleetgate_tests::mirror::Mirror;
-use fleetgate_tests::scene::Scene;
 use fleetgate_tests::{Rig, launching, pause, plain, plain_lab, refused, soon};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tonic::Code;
+
+mod programs;
 
 async fn rig(phones: u32) -> Rig {
     launching::rig(plain_lab(phones, 0.02), |_| {}).await
@@ -48,8 +45,8 @@ async fn until_launches(mirror: &mut Mirror, udid: &str, launches: u32) -> pb::D
     let is = |seen: &fleetgate_tests::mirror::Seen| {
         seen.devices.get(udid).is_some_and(|device| {
             let runner = device.runner.as_ref();
-            let launched = runner.is_some_and(|runner| runner.launches == launches);
-            device.state() == DeviceState::Ready && launched
+            let is_nth = runner.is_some_and(|runner| runner.launches == launches);
+            device.state() == DeviceState::Ready && is_nth
         })
     };
     let what = format!("launch {launches}");
@@ -289,107 +286,6 @@ async fn a_phone_that_is_unplugged_takes_its_runner_along_and_gets_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_was_killed_leaves_no_process_to_its_successor() {
-    let says = format!("echo ARGENT_RUNNER_LISTENING port={DEFAULT_PORT}; sleep 1000 & wait");
-    let launch =
-        format!("[[launch]]\nname = 'all'\nlabels = {{}}\nargv = ['sh', '-c', '{says}']\n");
-    let scene = Scene::configured(plain_lab(1, 0.02), &launch).await;
-    let ready = async |scene: &Scene| {
-        let mut mirror = Mirror::follow(scene.channel()).await;
-        let udid = scene.phone(0).udid().to_string();
-        pid_of(&mirror.until_state(&udid, DeviceState::Ready).await)
-    };
-    let orphan = ready(&scene).await;
-    let wreck = scene.kill().await;
-    assert!(lives(orphan), "there is something to be swept");
-
-    let scene = wreck.restart().await;
-    let child = ready(&scene).await;
-    assert_ne!(child, orphan);
-    soon("the end of the orphan", async {
-        while lives(orphan) {
-            pause().await;
-        }
-    })
-    .await;
-    scene.end().await;
-    assert!(!lives(child), "{child} lives on");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_is_not_there_is_named_and_not_tried_for_ever() {
-    let rig = launching::rig(plain_lab(1, 0.02), |config| {
-        config.launch = launching::launches(["/nowhere/xcodebuild", "{udid}"]);
-        config.health.quarantine_after = NonZeroU32::new(2).unwrap();
-    })
-    .await;
-    let udid = rig.udid(0);
-    let mut mirror = Mirror::follow(rig.channel()).await;
-    let left = mirror.until_state(&udid, DeviceState::Quarantined).await;
-    let runner = left.runner.unwrap();
-    let failure = runner.last_failure.unwrap();
-    assert_eq!(failure.reason, "NOT_STARTED");
-    assert!(
-        failure.message.contains("/nowhere/xcodebuild"),
-        "{failure:?}"
-    );
-    assert_eq!((runner.launches, runner.failures, runner.pid), (0, 2, None));
-    rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn labels_choose_how_a_runner_comes_up() {
-    let rig = launching::rig(plain_lab(1, 0.02), |config| {
-        let mut launches: Vec<_> = config.launch.iter().cloned().collect();
-        let odd = [("odd".to_owned(), "yes".to_owned())];
-        let odd = std::collections::BTreeMap::from(odd);
-        launches[0].labels = Some(Labels::try_from(odd).unwrap());
-        config.launch = Launches::try_from(launches).unwrap();
-    })
-    .await;
-    let udid = rig.udid(0);
-    let idle = device(&rig, &udid).await;
-    assert_eq!(
-        (idle.state(), &*idle.state_reason),
-        (DeviceState::Attached, "RUNNER_UNKNOWN")
-    );
-    assert_eq!(idle.runner, None);
-    let refusal = refused(plain::send(&rig, &udid, CommandKind::Tap, "early").await);
-    assert_eq!(refusal.reason, "RUNNER_PORT_UNKNOWN");
-
-    let labelled = |set: &[(&str, &str)], remove: &[&str]| pb::UpdateDeviceRequest {
-        device: udid.clone(),
-        alias: None,
-        set_labels: set
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect(),
-        remove_labels: remove.iter().map(ToString::to_string).collect(),
-    };
-    let mut mirror = Mirror::follow(rig.channel()).await;
-    let request = labelled(&[("odd", "yes")], &[]);
-    rig.fleet().update_device(request).await.unwrap();
-    let ready = until_launches(&mut mirror, &udid, 1).await;
-    plain::send(&rig, &udid, CommandKind::Tap, "now")
-        .await
-        .unwrap();
-
-    rig.fleet()
-        .update_device(labelled(&[], &["odd"]))
-        .await
-        .unwrap();
-    let left = mirror.until_state(&udid, DeviceState::Attached).await;
-    assert_eq!(left.runner, None);
-    soon("the end of the process", async {
-        while lives(pid_of(&ready)) {
-            pause().await;
-        }
-    })
-    .await;
-    rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn an_aged_runner_is_replaced_when_nobody_is_served_and_not_before() {
     let mut lab = plain_lab(1, 0.05);
     let uptime = Duration::from_secs(23 * 3600 + 60);
@@ -426,35 +322,4 @@ async fn an_aged_runner_is_replaced_when_nobody_is_served_and_not_before() {
         "{told}"
     );
     rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_does_not_want_to_end_keeps_no_gateway_from_its_end() {
-    let rig = launching::rig(plain_lab(1, 0.02), |config| {
-        let says = format!(
-            "trap '' TERM; echo ARGENT_RUNNER_LISTENING port={DEFAULT_PORT}; while :; do sleep 1; done"
-        );
-        let mut launch = launching::launches(["sh", "-c", &says]);
-        std::mem::swap(&mut config.launch, &mut launch);
-        config.server.drain_timeout = Duration::from_millis(200);
-    })
-    .await;
-    let udid = rig.udid(0);
-    rig.phone(0).restart_runner(DEFAULT_PORT);
-    let mut mirror = Mirror::follow(rig.channel()).await;
-    let pid = pid_of(&mirror.until_state(&udid, DeviceState::Ready).await);
-    drop(mirror);
-    let begun = Instant::now();
-    rig.stop().await;
-    assert!(
-        begun.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        begun.elapsed()
-    );
-    soon("the end of the process", async {
-        while lives(pid) {
-            pause().await;
-        }
-    })
-    .await;
 }
