@@ -1,6 +1,7 @@
 //! Runners that the gateway launches: up, killed, recycled, given up and ended,
 //! as real processes, with the phone's history as the evidence.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::{DeviceState, Fate};
 use fleetgate_runner::CommandKind;
 use fleetgate_simulator::{Fault, Injection, Mishap};
-use fleetgate_tests::facts::effects;
+use fleetgate_tests::facts::{effects, moment};
 use fleetgate_tests::lane::{device, in_hand, queued, tap};
 use fleetgate_tests::mirror::Mirror;
 use fleetgate_tests::{Rig, launching, pause, plain, plain_lab, refused, soon};
@@ -80,6 +81,30 @@ async fn a_phone_that_is_plugged_in_gets_a_runner_and_loses_it_with_the_gateway(
     for pid in pids {
         assert!(!lives(pid), "{pid} lives on");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_runners_are_launched_at_once_than_may_be() {
+    let mut lab = plain_lab(2, 0.02);
+    let by = Duration::from_secs(50);
+    for phone in &mut lab.phones {
+        phone.launch_faults.push(Mishap::ListensLate { by }.into());
+    }
+    let rig = launching::rig(lab, |config| {
+        config.runner.max_launches = NonZeroUsize::MIN;
+    })
+    .await;
+    let mut mirror = Mirror::follow(rig.channel()).await;
+    let mut launched = Vec::new();
+    for n in 0..2 {
+        let ready = mirror.until_state(&rig.udid(n), DeviceState::Ready).await;
+        launched.push(moment(ready.runner.unwrap().launch_time));
+    }
+    launched.sort_unstable();
+    let apart = launched[1].duration_since(launched[0]).unwrap();
+    // Of a second, which is what each takes to listen.
+    assert!(apart > Duration::from_millis(500), "{apart:?}");
+    rig.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
