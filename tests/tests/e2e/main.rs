@@ -7,6 +7,7 @@ mod binary;
 mod budgets;
 mod buttons;
 mod callers;
+mod cases;
 mod concurrency;
 mod conditions;
 mod conflicts;
