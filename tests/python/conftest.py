@@ -87,20 +87,28 @@ class Lab(Process):
         """Everything that can be seen of a phone."""
         return self.get(f"/phones/{self.udids[name]}")
 
-    def fault(self, name, **fault):
-        """Plants a fault on a phone."""
+    def send(self, path, **body):
+        """Does something to the lab, as its control API has it."""
         request = urllib.request.Request(
-            f"{self.control}/phones/{self.udids[name]}/faults",
-            data=json.dumps(fault).encode(),
+            self.control + path,
+            data=json.dumps(body).encode() if body else b"",
             headers={"Content-Type": "application/json"},
         )
         urllib.request.urlopen(request, timeout=10).close()
+
+    def act(self, name, what, **body):
+        """Does something to a phone."""
+        self.send(f"/phones/{self.udids[name]}/{what}", **body)
+
+    def fault(self, name, **fault):
+        """Plants a fault on a phone."""
+        self.act(name, "faults", **fault)
 
 
 class Gateway(Process):
     """A gateway before a usbmuxd."""
 
-    def __init__(self, directory: pathlib.Path, usbmuxd):
+    def __init__(self, directory: pathlib.Path, usbmuxd, **variables):
         super().__init__(
             "serve",
             FLEETGATE_SERVER__LISTEN="127.0.0.1:0",
@@ -108,6 +116,7 @@ class Gateway(Process):
             FLEETGATE_USBMUXD__ADDRESS=usbmuxd,
             FLEETGATE_RUNNER__PORT="8100",
             FLEETGATE_LOG__FILTER="warn",
+            **variables,
         )
         self.address = self.find(r"listening on http://(\S+)")
 

@@ -75,7 +75,7 @@ def tap_request(device, node, **fields):
     )
 
 
-def test_the_gateway_says_what_it_is(fleet):
+def test_the_gateway_says_what_it_is(fleet, plain):
     gateway = fleet.GetGateway(fleet_pb2.GetGatewayRequest())
     assert gateway.version and gateway.protocol_version == 1
     assert gateway.capabilities and not gateway.draining
