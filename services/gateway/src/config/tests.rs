@@ -260,7 +260,14 @@ fn an_alias_is_given_once_and_is_not_a_udid() {
          [[device]]\nudid = \"00008110-000978540290401F\"\nalias = \"a\"\n",
     );
     assert!(message.contains("alias a is listed twice"), "{message}");
-    for alias in ["00008110000978540290401e", "", "two words", "tab\\t"] {
+    for alias in [
+        "00008110000978540290401e",
+        "",
+        "two words",
+        "tab\\t",
+        "anna\u{202e}",
+        "an\u{200b}na",
+    ] {
         let message = refusal(&format!(
             "[[device]]\nudid = \"00008110-000978540290401E\"\nalias = \"{alias}\""
         ));

@@ -43,7 +43,10 @@ pub enum UnusableValue {
     )]
     LabelKey(String),
     /// A value that no label can have.
-    #[error("the value of label {0} is longer than {max} bytes", max = Labels::MAX_VALUE)]
+    #[error(
+        "the value of label {0} is not at most {max} bytes of characters that can be seen",
+        max = Labels::MAX_VALUE
+    )]
     LabelValue(String),
 }
 
@@ -176,8 +179,30 @@ impl TryFrom<String> for Name {
 
 /// Whether a text can be typed and shown as one word.
 fn is_word(text: &str, max_chars: usize) -> bool {
-    let odd = |c: char| c.is_whitespace() || c.is_control();
+    let odd = |c: char| c.is_whitespace() || is_unseen(c);
     !text.is_empty() && text.chars().count() <= max_chars && !text.contains(odd)
+}
+
+/// Whether a character shows nothing, or changes how others are shown: two
+/// names that differ in such alone look the same. Control characters, and what
+/// Unicode calls format characters.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{600}'..='\u{605}'
+                | '\u{61c}'
+                | '\u{6dd}'
+                | '\u{70f}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 /// A phone's labels, or those that select phones.
@@ -216,7 +241,7 @@ impl Labels {
 
     /// Whether the label of this key can have this value.
     pub fn check_value(key: &str, value: &str) -> Result<(), UnusableValue> {
-        if value.len() > Self::MAX_VALUE {
+        if value.len() > Self::MAX_VALUE || value.contains(is_unseen) {
             return Err(UnusableValue::LabelValue(key.to_owned()));
         }
         Ok(())

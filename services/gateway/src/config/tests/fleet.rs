@@ -242,7 +242,14 @@ fn facts_and_labels_can_be_shown() {
         (format!("os_version = \"{long}\""), "printable"),
         ("labels = { \"\" = \"\" }".to_owned(), "key of a label"),
         (format!("labels = {{ {long} = \"\" }}"), "key of a label"),
-        (format!("labels = {{ a = \"{long}\" }}"), "longer than 255"),
+        (
+            format!("labels = {{ a = \"{long}\" }}"),
+            "at most 255 bytes",
+        ),
+        (
+            "labels = { a = \"\\u001b[2J\" }".to_owned(),
+            "that can be seen",
+        ),
     ] {
         let message = refusal(&format!("[[device]]\nudid = \"{UDID}\"\n{keys}"));
         assert!(message.contains(expected), "{message}");
