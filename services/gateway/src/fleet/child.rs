@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::life::Process;
+use crate::config::RunnerPort;
 
 /// The process of one phone's runner.
 #[derive(Default)]
@@ -149,7 +150,11 @@ impl Child {
                 }
             },
             Self::Running(running) => match running.next().await {
-                RunnerEvent::Listening { port } => Process::Listening(port.get()),
+                // No log line has a command sent to another service of the phone.
+                RunnerEvent::Listening { port } => match RunnerPort::try_from(port.get()) {
+                    Ok(port) => Process::Listening(port.get()),
+                    Err(unusable) => Process::ListenerFailed(unusable.to_string()),
+                },
                 RunnerEvent::ListenerFailed { error } => Process::ListenerFailed(error),
                 RunnerEvent::Exited { status } => Process::Exited(status.to_string()),
             }

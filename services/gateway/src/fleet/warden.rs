@@ -82,8 +82,10 @@ impl Warden {
     /// Gives a phone its keeper.
     fn keep(&mut self, phone: Arc<Phone>, after: Duration) {
         let device = phone.udid.clone();
-        self.settings
-            .insert(device.clone(), self.set_of(&phone.udid));
+        // Of a phone that had a keeper before, what was read last is what is
+        // compared with what operators have set since.
+        let set = self.set_of(&device);
+        self.settings.entry(device.clone()).or_insert(set);
         let (ground, kept) = (Arc::clone(&self.ground), Arc::clone(&phone));
         let close = self.close.clone();
         let keep = async move {

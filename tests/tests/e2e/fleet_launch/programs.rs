@@ -148,3 +148,44 @@ async fn a_process_that_does_not_want_to_end_keeps_no_gateway_from_its_end() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_log_line_has_commands_sent_to_another_service_of_the_phone() {
+    for port in [22, 62078] {
+        let rig = launching::rig(plain_lab(1, 0.02), |config| {
+            let says = format!("echo ARGENT_RUNNER_LISTENING port={port}; sleep 1000");
+            config.launch = launching::launches(["sh", "-c", &says]);
+            config.health.quarantine_after = NonZeroU32::MIN;
+        })
+        .await;
+        let udid = rig.udid(0);
+        let mut mirror = Mirror::follow(rig.channel()).await;
+        let left = mirror.until_state(&udid, DeviceState::Quarantined).await;
+        let failure = left.runner.unwrap().last_failure.unwrap();
+        assert_eq!(failure.reason, "LISTENER_FAILED");
+        assert!(failure.message.contains(&port.to_string()), "{failure:?}");
+        assert_eq!(left.runner_port, None);
+        let connects = rig.phone(0).report().connects;
+        assert_eq!((connects.usb, connects.lockdown), (0, 0), "{connects:?}");
+        rig.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runners_leave_is_where_the_configuration_says() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let directory = elsewhere.path().join("here");
+    let rig = launching::rig(plain_lab(1, 0.02), |config| {
+        config.runner.directory = Some(directory.clone());
+    })
+    .await;
+    let udid = rig.udid(0);
+    let mut mirror = Mirror::follow(rig.channel()).await;
+    let ready = mirror.until_state(&udid, DeviceState::Ready).await;
+    let log = directory.join("logs").join(format!("{udid}.log"));
+    let told = ready.runner.unwrap().log_path.unwrap();
+    assert_eq!(std::path::Path::new(&told), log);
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("ARGENT_RUNNER_LISTENING"), "{log}");
+    rig.stop().await;
+}
