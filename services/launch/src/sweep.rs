@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fleetgate_runner::Udid;
 use tokio::task::spawn_blocking;
@@ -10,6 +11,10 @@ use crate::ending::{self, Ending, Outcome};
 use crate::error::LaunchError;
 use crate::proof::{Evidence, Suspect};
 use crate::record::{self, OnRecord, Record};
+
+/// How long an orphan may take to end by itself, whatever it was launched with:
+/// launches wait for the sweep, and nobody has a use for the orphan any more.
+const LONGEST_GRACE: Duration = Duration::from_secs(5);
 
 /// What was found of an earlier launch for a phone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +130,7 @@ fn search(records: &Path, devices: Vec<Udid>) -> Result<(Vec<Search>, Vec<Ending
             OnRecord::Nothing => Found::Already(Swept::Nothing),
             OnRecord::Unreadable(kept) => Found::Already(Swept::Unreadable { kept }),
             OnRecord::Launch(record) => {
-                let grace = record.stop_grace();
+                let grace = record.stop_grace().min(LONGEST_GRACE);
                 let ours = match record.process {
                     Some(started) => vec![Suspect::new(record.launch, started)],
                     None => suspects
@@ -203,5 +208,32 @@ fn report(records: &Path, device: &Udid, swept: &Result<Swept, LaunchError>) {
     };
     if gone {
         Record::forget(records, device);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::record::Started;
+
+    #[test]
+    fn an_orphan_has_its_own_grace_but_no_more_than_launches_may_wait_for() {
+        for (grace, expected) in [(300, 300), (5_000, 5_000), (20_000, 5_000)] {
+            let directory = tempfile::tempdir().unwrap();
+            let device = Udid::from_parts(1, 2);
+            let grace = Duration::from_millis(grace);
+            let mut record = Record::new(Uuid::now_v7(), device.clone(), "sh".to_owned(), grace);
+            record.process = Some(Started {
+                pid: 7,
+                epoch: "e".to_owned(),
+                start: "s".to_owned(),
+            });
+            record.write(directory.path()).unwrap();
+            let (_, endings) = search(directory.path(), vec![device]).unwrap();
+            let graces: Vec<_> = endings.iter().map(|ending| ending.grace).collect();
+            assert_eq!(graces, [Duration::from_millis(expected)]);
+        }
     }
 }
