@@ -15,13 +15,15 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fleetgate_runner::Udid;
 
 use crate::error::LaunchError;
+use crate::follow::LogSize;
 
 /// A gateway that is killed while it starts a process leaves a copy of the
 /// lock's descriptor in that process, until it runs its own program: the next
@@ -33,7 +35,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct Place {
     root: PathBuf,
-    lock: File,
+    /// Another one when somebody has removed its file.
+    lock: Mutex<File>,
 }
 
 impl Place {
@@ -43,11 +46,35 @@ impl Place {
         let failed = LaunchError::file("find", &directory);
         let root = std::path::absolute(directory).map_err(failed)?;
         make_own(&root)?;
-        let lock = lock(&root)?;
+        let lock = lock(&root)?.into();
+        let place = Self { root, lock };
+        place.make_parts()?;
+        Ok(place)
+    }
+
+    fn make_parts(&self) -> Result<(), LaunchError> {
         for part in ["logs", "results", "records"] {
-            make_own(&root.join(part))?;
+            make_own(&self.root.join(part))?;
         }
-        Ok(Self { root, lock })
+        Ok(())
+    }
+
+    /// Makes again what somebody has removed, of the directory or all of it, as
+    /// long as no other launcher has taken its place.
+    fn restore(&self) -> Result<(), LaunchError> {
+        make_own(&self.root)?;
+        let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.root.join("lock");
+        let mine = held
+            .metadata()
+            .map_err(LaunchError::file("look at", &path))?;
+        let id = |file: &fs::Metadata| (file.dev(), file.ino());
+        if fs::metadata(&path).map(|there| id(&there)).ok() != Some(id(&mine)) {
+            tracing::warn!(directory = %self.root.display(), "the launch directory was removed and is made again");
+            *held = lock(&self.root)?;
+        }
+        drop(held);
+        self.make_parts()
     }
 
     pub(crate) fn log(&self, device: &Udid) -> PathBuf {
@@ -78,11 +105,12 @@ impl Place {
 
     /// Makes room for a launch: the last one's log and results are kept, those
     /// of the one before go. What is there afterwards is a new, empty log, as
-    /// the process is to have it.
+    /// the process is to have it. A directory that is missing is made again.
     ///
     /// The process writes to its end, wherever that is, so that the log can be
     /// cut while it is written.
     pub(crate) fn make_room(&self, device: &Udid) -> Result<File, LaunchError> {
+        self.restore()?;
         let (bundle, former) = (
             self.result_bundle(device),
             self.former_result_bundle(device),
@@ -93,8 +121,11 @@ impl Place {
         }
         let (log, cut) = (self.log(device), self.cut_log(device));
         absent_is_fine(fs::remove_file(&cut)).map_err(LaunchError::file("remove", &cut))?;
-        absent_is_fine(fs::rename(&log, self.former_log(device)))
-            .map_err(LaunchError::file("rename", &log))?;
+        let former = self.former_log(device);
+        absent_is_fine(fs::rename(&log, &former)).map_err(LaunchError::file("rename", &log))?;
+        if let Err(error) = absent_is_fine(trim(&former, LogSize::default().cap)) {
+            tracing::warn!(%error, path = %former.display(), "the log of the last launch cannot be trimmed");
+        }
         OpenOptions::new()
             .append(true)
             .create_new(true)
@@ -108,7 +139,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         // A process that is just being started has a copy of the descriptor
         // until it runs its own program, so the lock is given back by word.
-        if let Err(error) = self.lock.unlock() {
+        let lock = self.lock.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = lock.unlock() {
             tracing::debug!(%error, "the lock goes with its descriptor");
         }
     }
@@ -148,7 +180,7 @@ fn pause() {
 }
 
 /// Makes a directory for its owner only, or sees to it that one is.
-fn make_own(path: &Path) -> Result<(), LaunchError> {
+pub(crate) fn make_own(path: &Path) -> Result<(), LaunchError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(LaunchError::file("make the directory", path))?;
     let metadata = fs::metadata(path).map_err(LaunchError::file("look at", path))?;
@@ -163,6 +195,29 @@ fn make_own(path: &Path) -> Result<(), LaunchError> {
             .map_err(LaunchError::file("protect", path))?;
     }
     Ok(())
+}
+
+/// Leaves the last so many bytes of a file. A log that nobody followed to its
+/// end, because its gateway died or it grew too fast, may have any size.
+fn trim(path: &Path, cap: u64) -> io::Result<()> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let from = match file.metadata()?.len().checked_sub(cap) {
+        None | Some(0) => return Ok(()),
+        Some(from) => from,
+    };
+    // Within the file: a disk that is full has room for it.
+    let (mut piece, mut to) = (vec![0; 64 << 10], 0);
+    while to < cap {
+        let room = usize::try_from(cap - to).unwrap_or(usize::MAX);
+        let room = room.min(piece.len());
+        let count = file.read_at(piece.get_mut(..room).unwrap_or_default(), from + to)?;
+        if count == 0 {
+            break;
+        }
+        file.write_all_at(piece.get(..count).unwrap_or_default(), to)?;
+        to += count as u64;
+    }
+    file.set_len(to)
 }
 
 fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
@@ -240,5 +295,55 @@ mod tests {
         assert_eq!(fs::read(place.former_log(&device)).unwrap(), b"third");
         let former = place.former_result_bundle(&device).join("Info.plist");
         assert_eq!(fs::read(former).unwrap(), b"third");
+    }
+
+    #[test]
+    fn what_somebody_has_removed_is_made_again_for_the_next_launch() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("runners");
+        let place = Place::take(root.clone()).unwrap();
+        let device = Udid::from_parts(1, 2);
+        for removed in ["logs", "results", "records", ""] {
+            place.make_room(&device).unwrap();
+            fs::remove_dir_all(root.join(removed)).unwrap();
+            place.make_room(&device).unwrap();
+            for part in ["logs", "results", "records"] {
+                assert_eq!(mode(&root.join(part)), 0o700, "{part} after {removed}");
+            }
+            let second = Place::take(root.clone()).unwrap_err();
+            assert!(matches!(second, LaunchError::InUse { .. }), "{second:?}");
+        }
+        // Another launcher that found nothing there has it now.
+        fs::remove_dir_all(&root).unwrap();
+        let other = Place::take(root.clone()).unwrap();
+        let refused = place.make_room(&device).unwrap_err();
+        assert!(matches!(refused, LaunchError::InUse { .. }), "{refused:?}");
+        drop(other);
+        place.make_room(&device).unwrap();
+    }
+
+    #[test]
+    fn a_log_that_has_grown_too_large_keeps_its_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let text: Vec<_> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+        for cap in [0, 1, 100, 70_000, 700_000, 1_200_000, 2_000_000] {
+            fs::write(&path, &text).unwrap();
+            trim(&path, cap as u64).unwrap();
+            assert!(fs::read(&path).unwrap() == text[text.len().saturating_sub(cap)..]);
+        }
+    }
+
+    #[test]
+    fn the_log_of_the_last_launch_is_trimmed_to_the_size_that_a_log_may_have() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::take(directory.path().to_owned()).unwrap();
+        let device = Udid::from_parts(1, 2);
+        let log = place.make_room(&device).unwrap();
+        let cap = LogSize::default().cap;
+        log.set_len(3 * cap).unwrap();
+        place.make_room(&device).unwrap();
+        let former = fs::metadata(place.former_log(&device)).unwrap();
+        assert_eq!(former.len(), cap);
     }
 }

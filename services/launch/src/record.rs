@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::error::LaunchError;
+use crate::place::make_own;
 
 const VERSION: u32 = 1;
 /// No record is larger.
@@ -71,8 +72,10 @@ impl Record {
         Duration::from_millis(self.stop_grace_ms)
     }
 
-    /// Puts it in the place of the one before.
+    /// Puts it in the place of the one before. Their directory is made again if
+    /// somebody has removed it.
     pub(crate) fn write(&self, records: &Path) -> Result<(), LaunchError> {
+        make_own(records)?;
         let new = records.join(format!("{}{HALF_WRITTEN}", self.device));
         let write = || {
             let mut file = OpenOptions::new()
@@ -246,6 +249,19 @@ mod tests {
         let read = read(directory.path(), &first.device).unwrap();
         assert!(matches!(read, OnRecord::Launch(read) if read == second));
         assert_eq!(second.stop_grace(), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_directory_that_was_removed_is_made_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let records = directory.path().join("records");
+        let record = record(None);
+        for _ in 0..2 {
+            record.write(&records).unwrap();
+            let read = read(&records, &record.device).unwrap();
+            assert!(matches!(read, OnRecord::Launch(_)));
+            fs::remove_dir_all(&records).unwrap();
+        }
     }
 
     #[test]

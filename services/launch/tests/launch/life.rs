@@ -211,3 +211,19 @@ async fn a_start_that_is_given_up_at_any_moment_leaves_nothing() {
         assert_eq!(place.processes(), NOBODY);
     }
 }
+
+#[tokio::test]
+async fn a_directory_that_was_removed_is_in_no_later_launchs_way() {
+    let place = Place::new();
+    let launcher = place.open();
+    let spec = place.script("echo ARGENT_RUNNER_LISTENING port=8100; exec sleep 600");
+    for removed in ["logs", "records", "results", ""] {
+        let mut running = launcher.start(&device(), &spec).await.unwrap();
+        assert_eq!(soon(running.next()).await, listening(8100));
+        std::fs::remove_dir_all(place.launches().join(removed)).unwrap();
+        soon(running.stop()).await;
+    }
+    let running = launcher.start(&device(), &spec).await.unwrap();
+    assert!(place.record(&device()).exists());
+    soon(running.stop()).await;
+}
