@@ -12,6 +12,10 @@
 //! file, not a byte is lost. Elsewhere the file is emptied after everything in
 //! it was read, and what is written in the microsecond between the two is lost.
 //!
+//! A process can write faster than its log is read. What is more than can be
+//! caught up with is cut off unread, but for its end, and that it was is logged
+//! once: a disk that is full would be worse than a line that was missed.
+//!
 //! Invariant: dropping a future of this file loses no line.
 
 use std::collections::VecDeque;
@@ -38,6 +42,8 @@ pub(crate) struct LogSize {
     pub(crate) cap: u64,
     /// So much of what is cut off is kept.
     pub(crate) kept: u64,
+    /// More than this is not read, but for its end of the length of `kept`.
+    pub(crate) unread: u64,
 }
 
 impl Default for LogSize {
@@ -45,6 +51,7 @@ impl Default for LogSize {
         Self {
             cap: 16 << 20,
             kept: 1 << 20,
+            unread: 64 << 20,
         }
     }
 }
@@ -122,6 +129,7 @@ impl Follow {
             lines: LogLines::default(),
             said: VecDeque::new(),
             troubled: false,
+            outpaced: false,
         }))))
     }
 
@@ -198,6 +206,8 @@ struct Tail {
     said: VecDeque<RunnerEvent>,
     /// Whether its last reading failed.
     troubled: bool,
+    /// Whether something was not read, because it came too fast.
+    outpaced: bool,
 }
 
 impl Tail {
@@ -230,12 +240,35 @@ impl Tail {
             self.lines = LogLines::default();
         }
         let silent = length == self.offset;
+        let outpaced = self.is_outpaced(length);
+        if outpaced {
+            self.skip(length);
+        }
         self.read_until(length, None)?;
         let cap = self.size.cap;
-        if length > cap && (silent || length > cap.saturating_mul(2)) {
+        if length > cap && (silent || outpaced || length > cap.saturating_mul(2)) {
             self.shorten()?;
         }
         Ok(())
+    }
+
+    /// Whether so much is new that reading it would let more become new.
+    fn is_outpaced(&self, length: u64) -> bool {
+        length.saturating_sub(self.offset) > self.size.unread
+    }
+
+    /// Goes on at the end.
+    fn skip(&mut self, length: u64) {
+        let unread = self.offset;
+        self.offset = self.offset.max(length.saturating_sub(self.size.kept));
+        self.lines = LogLines::default();
+        if !self.outpaced {
+            tracing::warn!(
+                path = %self.path.display(), bytes = self.offset - unread,
+                "a runner's log grows faster than it can be read: parts of it are cut off unread"
+            );
+        }
+        self.outpaced = true;
     }
 
     /// Reads up to here, and copies what it reads.
@@ -276,7 +309,7 @@ impl Tail {
         }
         for _ in 0..LAST_LOOKS {
             let length = self.length()?;
-            if length == self.offset {
+            if length == self.offset || self.is_outpaced(length) {
                 break;
             }
             self.read_until(length, copy.as_mut())?;

@@ -12,6 +12,8 @@ use super::*;
 const SMALL: LogSize = LogSize {
     cap: 16 << 10,
     kept: 4 << 10,
+    // A slow host is never outpaced, unless a test says so.
+    unread: 1 << 30,
 };
 
 /// A log, and whoever writes it.
@@ -35,7 +37,11 @@ impl Log {
     }
 
     fn follow(&self) -> Follow {
-        Follow::open(&self.path(), self.cut(), SMALL).unwrap()
+        self.follow_with(SMALL)
+    }
+
+    fn follow_with(&self, size: LogSize) -> Follow {
+        Follow::open(&self.path(), self.cut(), size).unwrap()
     }
 
     fn append(&self) -> File {
@@ -133,6 +139,37 @@ async fn a_silent_log_past_its_cap_is_cut_and_its_end_is_kept() {
     log.append().write_all(b", and its end\n").unwrap();
     log.say([7]);
     assert_eq!(read(&mut follow).await, [7]);
+}
+
+#[tokio::test]
+async fn a_log_that_grows_faster_than_it_is_read_is_cut_and_only_its_end_is_read() {
+    let log = Log::new();
+    let mut follow = log.follow_with(LogSize {
+        unread: 4 * SMALL.cap,
+        ..SMALL
+    });
+    log.say([1]);
+    assert_eq!(read(&mut follow).await, [1]);
+    let flood = |bytes: u64| vec![b'x'; usize::try_from(bytes).unwrap()];
+    for turn in 0..3_u16 {
+        let port = 10 * turn;
+        log.say([port + 2]);
+        log.append().write_all(&flood(4 * SMALL.cap)).unwrap();
+        log.append().write_all(b"\n").unwrap();
+        log.say([port + 3]);
+        assert_eq!(read(&mut follow).await, [port + 3], "not what was cut off");
+        let length = fs::metadata(log.path()).unwrap().len();
+        assert!(length <= 8 << 10, "{length}");
+        let text = log.text();
+        assert!(text.ends_with(&line(port + 3)));
+        assert!(text.len() as u64 <= SMALL.kept + (8 << 10));
+    }
+    // No more than can be read is read, all of it.
+    log.say([98]);
+    log.append().write_all(&flood(3 * SMALL.cap)).unwrap();
+    log.append().write_all(b"\n").unwrap();
+    log.say([99]);
+    assert_eq!(read(&mut follow).await, [98, 99]);
 }
 
 /// Follows a process that writes as fast as it can.
