@@ -14,10 +14,12 @@
 //!
 //! Invariant: what a watcher is told of shows in every snapshot from then on.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use fleetgate_device::Facts;
+use fleetgate_launch::LaunchSpec;
 use fleetgate_ledger::Quarantine;
 use fleetgate_session::{Pause, ProbeWindow, Session, Vitals};
 use futures_util::FutureExt;
@@ -265,7 +267,7 @@ impl Keeper {
                 Some(Some(status.uptime))
             }
             Heard::SomethingElse => Some(None),
-            Heard::Silence(_) | Heard::NoWay => None,
+            Heard::Silence(_) | Heard::NoWay(_) => None,
         };
         if let Some(uptime) = uptime {
             let at = SystemTime::now();
@@ -358,7 +360,21 @@ fn plan(way: Option<&LaunchWay>) -> Plan {
         None => Plan::Unknown,
         Some(LaunchWay::Static(port)) => Plan::Static { port: port.get() },
         Some(LaunchWay::Command(command)) => Plan::Command {
+            identity: identity(&command.spec),
             start_timeout: command.start_timeout,
         },
     }
+}
+
+/// Tells one command from another, for as long as the gateway runs.
+fn identity(spec: &LaunchSpec) -> u64 {
+    let LaunchSpec {
+        argv,
+        env,
+        directory,
+        stop_grace,
+    } = spec;
+    let mut hasher = DefaultHasher::new();
+    (argv, env, directory, stop_grace).hash(&mut hasher);
+    hasher.finish()
 }

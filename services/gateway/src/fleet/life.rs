@@ -28,8 +28,10 @@
 //! ends the wait: a process that starts or ends, a question, or a timer.
 //!
 //! Invariants: no process is started before the one before has been stopped,
-//! none for a phone that is not there, is stale or in quarantine; and each
-//! transition begins in the state in which the one before has ended.
+//! none for a phone that is not there, is stale or in quarantine; none begins
+//! sooner than `backoff_initial` after the one before unless an operator wants
+//! it to; and each transition begins in the state in which the one before has
+//! ended.
 
 use std::sync::Arc;
 
@@ -87,6 +89,10 @@ pub(crate) struct Life {
     failures: u32,
     /// When it did last.
     failed_at: Option<Instant>,
+    /// How often in a row one was up in the place of another without a launch.
+    restarts: u32,
+    /// One has been ended for an age that it cannot have come to here.
+    was_too_old: bool,
 
     health: Health,
 
@@ -128,6 +134,8 @@ impl Life {
             launched_at: None,
             failures: 0,
             failed_at: None,
+            restarts: 0,
+            was_too_old: false,
             health: Health::default(),
             grace_until: None,
             stable_at: None,
@@ -176,7 +184,7 @@ impl Life {
             Phase::Rest | Phase::Up => false,
             Phase::Launching { .. } | Phase::Yielding { .. } | Phase::Pausing { .. } => true,
             Phase::Stopping { then } => match then {
-                Then::Launch | Then::Retry => true,
+                Then::Launch | Then::AtOnce | Then::Retry => true,
                 Then::Quarantine(_) | Then::Rest => false,
             },
         }

@@ -76,7 +76,7 @@ pub(super) fn heard(answer: Answer) -> Heard {
         | SendError::Connect(_)
         | SendError::Misunderstood(_)
         | SendError::RequestTooLarge { .. }
-        | SendError::Refused(_) => Heard::NoWay,
+        | SendError::Refused(_) => Heard::NoWay(error.to_string()),
         SendError::NotListening { .. }
         | SendError::WindowClosed { .. }
         | SendError::Broken(_)

@@ -8,6 +8,9 @@ use tokio::time::Instant;
 
 use super::{Act, Drift, Heard, Life, Phase, Plan, Reason, State, Then};
 
+/// By how much a runner may say that it is older than its launch.
+const LEEWAY: Duration = Duration::from_secs(60);
+
 /// What is known of a runner's health.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Health {
@@ -19,6 +22,10 @@ pub(super) struct Health {
     pub(super) ask_at: Option<Instant>,
     /// Questions without an answer in a row.
     misses: u32,
+    /// Questions in a row that could not even be asked.
+    blocked: u32,
+    /// How often it was looked for.
+    looks: u32,
     pub(super) standing: Standing,
     /// It is old enough to be ended.
     pub(super) is_aged: bool,
@@ -68,7 +75,7 @@ impl Health {
     pub(super) fn hush(&mut self) {
         self.void();
         self.ask_at = None;
-        self.misses = 0;
+        (self.misses, self.blocked, self.looks) = (0, 0, 0);
         self.clear();
     }
 
@@ -121,6 +128,13 @@ impl Life {
         self.health.ask_at = Some(self.now + pause);
     }
 
+    /// Asks soon, however often that is wanted meanwhile.
+    pub(super) fn ask_shortly(&mut self) {
+        if self.health.ask_at.is_none() {
+            self.ask_after(self.policy.readiness);
+        }
+    }
+
     /// Asks again in its turn.
     fn ask_in_turn(&mut self) {
         if self.policy.probes() {
@@ -134,19 +148,22 @@ impl Life {
         }
         self.health.question = None;
         match heard {
+            Heard::Status(status) if self.is_too_old_again(status.uptime) => {
+                let why = self.too_old(status.uptime);
+                self.failed(Reason::RunnerAge, Some(why));
+            }
             Heard::Status(status) => {
                 self.answered();
                 self.heard(&status);
             }
             Heard::SomethingElse => self.answered(),
             Heard::Silence(why) => self.missed(why),
-            Heard::NoWay if self.is_launching() => self.ask_after(self.policy.readiness),
-            Heard::NoWay => self.ask_in_turn(),
+            Heard::NoWay(why) => self.blocked(why),
         }
     }
 
     fn answered(&mut self) {
-        self.health.misses = 0;
+        (self.health.misses, self.health.blocked) = (0, 0);
         self.health.clear();
         match self.phase {
             Phase::Rest | Phase::Launching { .. } => {
@@ -187,16 +204,51 @@ impl Life {
                     self.look_again();
                 }
             }
-            (Phase::Rest, _) => {
-                self.health.standing = Standing::Lost;
-                self.look_again();
-                if self.state == State::Attached {
-                    self.explain(Reason::RunnerUnreachable, Some(why));
+            // The way is open again; what is at its end does not answer.
+            (Phase::Rest, Plan::Command { .. }) => {
+                self.health.misses += 1;
+                if self.health.misses >= self.policy.health.probe_failures.get() {
+                    self.failed(Reason::RunnerUnreachable, Some(why));
                 } else {
-                    self.show(Reason::RunnerUnreachable, Some(why));
+                    self.lost(why);
                 }
             }
+            (Phase::Rest, _) => self.lost(why),
             (Phase::Yielding { .. } | Phase::Stopping { .. } | Phase::Pausing { .. }, _) => {}
+        }
+    }
+
+    /// Nobody answers for now, and it is known why.
+    fn lost(&mut self, why: String) {
+        self.health.standing = Standing::Lost;
+        self.look_again();
+        if self.state == State::Attached {
+            self.explain(Reason::RunnerUnreachable, Some(why));
+        } else {
+            self.show(Reason::RunnerUnreachable, Some(why));
+        }
+    }
+
+    /// It could not be asked. That is not held against the runner; but one that
+    /// nobody can connect to is not ready either.
+    fn blocked(&mut self, why: String) {
+        match self.phase {
+            Phase::Launching { .. } => self.ask_after(self.policy.readiness),
+            Phase::Up => {
+                self.health.blocked += 1;
+                let in_row = self.health.blocked + self.health.misses;
+                let enough = in_row >= self.policy.health.probe_failures.get();
+                // Where nobody asks, nobody would find it again.
+                if !enough || !self.policy.probes() {
+                    return self.ask_in_turn();
+                }
+                self.phase = Phase::Rest;
+                self.health.hush();
+                self.stable_at = None;
+                self.lost(why);
+            }
+            Phase::Rest => self.lost(why),
+            Phase::Yielding { .. } | Phase::Stopping { .. } | Phase::Pausing { .. } => {}
         }
     }
 
@@ -204,8 +256,8 @@ impl Life {
     /// answer may be about to come up.
     fn look_again(&mut self) {
         if self.policy.probes() {
-            let doublings = self.health.misses.min(16);
-            self.health.misses += 1;
+            let doublings = self.health.looks.min(16);
+            self.health.looks += 1;
             let pause = self.policy.first_look.saturating_mul(1 << doublings);
             self.ask_after(pause.min(self.policy.health.probe_interval));
         }
@@ -224,7 +276,10 @@ impl Life {
         } = status;
         let before = self.health.tally;
         if let Some(before) = before.filter(|before| uptime < before.uptime) {
-            self.restarted(format!("up for {uptime:?}, after {:?}", before.uptime));
+            let why = format!("up for {uptime:?}, after {:?}", before.uptime);
+            if !self.restarted(why) {
+                return;
+            }
         }
         let tally = match self.health.tally {
             Some(tally) if tally.suppressed == suppressed => Tally { uptime, ..tally },
@@ -250,12 +305,21 @@ impl Life {
     }
 
     /// Another runner is up in the place of the one that was: nothing of that
-    /// one's counts any more.
-    pub(super) fn restarted(&mut self, why: String) {
+    /// one's counts any more. One of ours that does nothing but restart has
+    /// failed; says whether it has not.
+    pub(super) fn restarted(&mut self, why: String) -> bool {
+        self.restarts = self.restarts.saturating_add(1);
+        let is_ours = matches!(self.plan, Plan::Command { .. });
+        if is_ours && self.restarts > self.policy.health.quarantine_after.get() {
+            let told = format!("{} restarts in a row; the last: {why}", self.restarts);
+            self.failed(Reason::RunnerRestarted, Some(told));
+            return false;
+        }
         self.note(Reason::RunnerRestarted, Some(why));
         self.health.is_aged = false;
         self.health.forget_counts();
         self.stable_at = Some(self.now + self.policy.health.stable_after);
+        true
     }
 
     fn look_for_drift(&mut self, recorded: u64) {
@@ -290,16 +354,47 @@ impl Life {
             return;
         }
         self.health.is_aged = true;
+        self.was_too_old |= self.is_too_old(uptime);
         if uptime >= self.policy.overdue() {
             self.yield_to(Then::Launch, None);
             self.show(Reason::RunnerAge, Some(format!("up for {uptime:?}")));
         }
     }
 
+    /// Whether it is as old as no runner can be that was launched when this
+    /// one was.
+    fn is_too_old(&self, uptime: Duration) -> bool {
+        let since = self.launched_at.unwrap_or(self.now);
+        let age = self.now.saturating_duration_since(since);
+        uptime >= self.policy.health.recycle_age && uptime > age.saturating_add(LEEWAY)
+    }
+
+    /// Whether it is that like the one before. One may have been up already
+    /// and makes way as any that is old; if the next is no younger, launching
+    /// does not help.
+    fn is_too_old_again(&self, uptime: Duration) -> bool {
+        let is_ours = matches!(self.plan, Plan::Command { .. });
+        let counts = matches!(self.phase, Phase::Up | Phase::Launching { .. });
+        is_ours && counts && self.was_too_old && self.is_too_old(uptime) && !self.health.is_aged
+    }
+
+    fn too_old(&self, uptime: Duration) -> String {
+        let since = self.launched_at.unwrap_or(self.now);
+        let age = self.now.saturating_duration_since(since);
+        format!("it says that it has been up for {uptime:?}, and was launched {age:.0?} ago")
+    }
+
+    /// Nothing that has happened is held against the next runner.
+    pub(super) fn forget_failures(&mut self) {
+        (self.failures, self.failed_at) = (0, None);
+        self.restarts = 0;
+        self.was_too_old = false;
+    }
+
     /// It has done well for long enough.
     pub(super) fn settle_down(&mut self) {
         if self.phase == Phase::Up {
-            self.failures = 0;
+            self.forget_failures();
             if self.health.drifting == Drifting::Before {
                 self.end_alarm();
             }

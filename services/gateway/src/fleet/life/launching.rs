@@ -16,20 +16,7 @@ impl Life {
             return;
         }
         match self.child {
-            Child::None => {
-                // A cable that makes bad contact is no reason for a storm.
-                let earliest = self
-                    .launched_at
-                    .map(|at| at + self.policy.health.backoff_initial);
-                match earliest.filter(|earliest| *earliest > self.now) {
-                    Some(until) => {
-                        self.phase = Phase::Pausing { until };
-                        let why = "it was launched just before".to_owned();
-                        self.show(Reason::Launching, Some(why));
-                    }
-                    None => self.start(),
-                }
-            }
+            Child::None => self.start_in_turn(),
             // It has survived; nobody knows whether its runner has.
             Child::Running => {
                 self.begin_launching();
@@ -53,10 +40,32 @@ impl Life {
         }
     }
 
+    /// Launches, but never soon after the launch before: neither a cable that
+    /// makes bad contact nor a runner that is always too old is a reason for a
+    /// storm.
+    fn start_in_turn(&mut self) {
+        match self.earliest() {
+            Some(until) => {
+                self.phase = Phase::Pausing { until };
+                let why = "it was launched just before".to_owned();
+                self.show(Reason::Launching, Some(why));
+            }
+            None => self.start(),
+        }
+    }
+
+    /// When it may be launched, if not now.
+    fn earliest(&self) -> Option<Instant> {
+        let launched_at = self.launched_at?;
+        let earliest = launched_at + self.policy.health.backoff_initial;
+        (earliest > self.now).then_some(earliest)
+    }
+
     fn start(&mut self) {
         self.out.acts.push(Act::Start);
         self.child = Child::Starting;
         self.launched_at = Some(self.now);
+        self.restarts = 0;
         self.port = None;
         self.forget_runner();
         self.phase = Phase::Launching { until: None };
@@ -64,7 +73,7 @@ impl Life {
     }
 
     fn begin_launching(&mut self) {
-        let Plan::Command { start_timeout } = self.plan else {
+        let Plan::Command { start_timeout, .. } = self.plan else {
             return;
         };
         self.phase = Phase::Launching {
@@ -118,11 +127,15 @@ impl Life {
     /// There is no process any more.
     fn finish(&mut self, then: Then) {
         match then {
-            Then::Launch => self.launch_or_rest(),
+            Then::AtOnce => self.launch_or_rest(),
+            Then::Launch if self.may_launch() => self.start_in_turn(),
             Then::Retry if self.may_launch() => {
                 let pause = self.policy.backoff(self.failures, self.chance.draw());
+                let until = self.now + pause;
                 self.phase = Phase::Pausing {
-                    until: self.now + pause,
+                    until: self
+                        .earliest()
+                        .map_or(until, |earliest| earliest.max(until)),
                 };
             }
             Then::Quarantine(why) => {
@@ -132,7 +145,7 @@ impl Life {
                 self.show(Reason::Quarantined, Some(why));
             }
             Then::Rest if self.may_launch() => self.pursue(),
-            Then::Retry | Then::Rest => self.rest(),
+            Then::Launch | Then::Retry | Then::Rest => self.rest(),
         }
     }
 
@@ -182,12 +195,20 @@ impl Life {
     fn listening(&mut self, port: u16) {
         let before = self.port.replace(port);
         match self.phase {
-            Phase::Launching { .. } => self.ask(),
-            Phase::Up if before != Some(port) => {
-                self.restarted(format!("it listens on port {port} now"));
-                self.ask();
+            Phase::Launching { .. } if before.is_none() => self.ask(),
+            // However many ports it names, the last is asked, and in its turn.
+            Phase::Launching { .. } if before != Some(port) => {
+                self.health.void();
+                self.ask_shortly();
             }
-            Phase::Up
+            Phase::Up if before != Some(port) => {
+                if self.restarted(format!("it listens on port {port} now")) {
+                    self.ask();
+                }
+            }
+            Phase::Rest if before != Some(port) => self.ask_shortly(),
+            Phase::Launching { .. }
+            | Phase::Up
             | Phase::Rest
             | Phase::Yielding { .. }
             | Phase::Stopping { .. }
@@ -200,6 +221,8 @@ impl Life {
         match self.phase.clone() {
             Phase::Launching { .. } => self.flawed(flaw, why),
             Phase::Up => self.failed(Reason::RunnerDied, Some(why)),
+            // It was up, and nobody could connect to it.
+            Phase::Rest if self.is_within_reach() => self.failed(Reason::RunnerDied, Some(why)),
             Phase::Yielding { then, .. } => self.stop(then),
             Phase::Rest | Phase::Stopping { .. } | Phase::Pausing { .. } => self.stop(Then::Rest),
         }
@@ -207,7 +230,7 @@ impl Life {
 
     /// A launch took too long.
     pub(super) fn overtime(&mut self) {
-        let Plan::Command { start_timeout } = self.plan else {
+        let Plan::Command { start_timeout, .. } = self.plan else {
             return;
         };
         let (flaw, why) = match self.port {

@@ -5,7 +5,7 @@ use super::{Act, Child, Life, Phase, Plan, Reason, State, Then};
 impl Life {
     pub(super) fn recycle(&mut self, force: bool, reason: String) {
         let asked = Some(reason).filter(|reason| !reason.is_empty());
-        self.failures = 0;
+        self.forget_failures();
         if self.quarantine.is_some() {
             self.leave_quarantine("an operator wants its runner recycled");
         }
@@ -13,16 +13,23 @@ impl Life {
             return;
         }
         match self.phase.clone() {
-            Phase::Up | Phase::Yielding { .. } if force => self.stop(Then::Launch),
-            Phase::Launching { .. } => self.stop(Then::Launch),
-            Phase::Up => self.yield_to(Then::Launch, None),
-            Phase::Yielding { until, .. } => self.yield_to(Then::Launch, until),
+            Phase::Up | Phase::Yielding { .. } if force => self.stop(Then::AtOnce),
+            Phase::Launching { .. } => self.stop(Then::AtOnce),
+            Phase::Up => self.yield_to(Then::AtOnce, None),
+            Phase::Yielding { until, .. } => self.yield_to(Then::AtOnce, until),
             Phase::Stopping { .. } if self.seen.is_some() => {
-                self.phase = Phase::Stopping { then: Then::Launch };
+                self.phase = Phase::Stopping { then: Then::AtOnce };
             }
             Phase::Pausing { .. } => {
                 self.explain(Reason::RecycleRequested, asked);
                 return self.launch_or_rest();
+            }
+            Phase::Rest if self.child == Child::None && self.is_within_reach() => {
+                return self.launch_or_rest();
+            }
+            // It was up, and nobody can connect to it.
+            Phase::Rest if self.child == Child::Running && self.seen.is_some() => {
+                self.stop(Then::AtOnce);
             }
             Phase::Rest | Phase::Stopping { .. } => return self.pursue(),
         }
@@ -35,10 +42,16 @@ impl Life {
         }
         self.plan = plan;
         self.health.void();
-        self.failures = 0;
+        self.forget_failures();
         if self.quarantine.is_some() {
             self.leave_quarantine("its runner comes up in another way");
         }
+        // What waits goes on waiting if there will be another one.
+        let then = if matches!(plan, Plan::Command { .. }) {
+            Then::Launch
+        } else {
+            Then::Rest
+        };
         match self.child {
             Child::None => {
                 self.forget_runner();
@@ -48,9 +61,9 @@ impl Life {
                     self.set_out();
                 }
             }
-            Child::Running if self.phase == Phase::Up => self.yield_to(Then::Rest, None),
-            Child::Starting | Child::Running => self.stop(Then::Rest),
-            Child::Stopping => self.phase = Phase::Stopping { then: Then::Rest },
+            Child::Running if self.phase == Phase::Up => self.yield_to(then, None),
+            Child::Starting | Child::Running => self.stop(then),
+            Child::Stopping => self.phase = Phase::Stopping { then },
         }
         let why = "its runner comes up in another way".to_owned();
         self.show(Reason::RecycleRequested, Some(why));
@@ -65,7 +78,7 @@ impl Life {
 
     pub(super) fn leave_quarantine(&mut self, why: &str) {
         self.quarantine = None;
-        self.failures = 0;
+        self.forget_failures();
         self.out.acts.push(Act::Quarantine(None));
         let why = Some(why.to_owned());
         if self.state == State::Quarantined {

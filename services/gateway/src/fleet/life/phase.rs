@@ -22,8 +22,10 @@ pub(super) enum Phase {
 /// What follows the end of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Then {
-    /// Another one.
+    /// Another one, in its turn.
     Launch,
+    /// Another one at once: an operator wants it.
+    AtOnce,
     /// Another one, after a pause.
     Retry,
     /// None, for this reason.

@@ -58,6 +58,8 @@ impl Life {
             Child::None => self.phase = Phase::Rest,
             // A process that would find no phone is not even begun.
             Child::Starting => self.stop(Then::Rest),
+            // It was to end in any case, and nothing is in flight any more.
+            Child::Running if matches!(self.phase, Phase::Yielding { .. }) => self.stop(Then::Rest),
             Child::Running => {
                 self.phase = Phase::Rest;
                 self.grace_until = Some(self.now + self.policy.grace);
@@ -82,6 +84,10 @@ impl Life {
             let is_anew = before.generation == after.generation || before.host != after.host;
             if is_anew {
                 self.note(Reason::Replugged, None);
+                if self.quarantine.is_some() {
+                    self.leave_quarantine("it was plugged in again");
+                    return self.set_out();
+                }
             }
             self.resume(Duration::ZERO);
         }

@@ -51,7 +51,7 @@ fn heard() -> impl Strategy<Value = Heard> {
         4 => status,
         1 => Just(Heard::SomethingElse),
         2 => Just(Heard::Silence("silence".to_owned())),
-        1 => Just(Heard::NoWay),
+        1 => Just(Heard::NoWay("no way".to_owned())),
     ]
 }
 
@@ -60,7 +60,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     prop_oneof![
         1 => Just(Plan::Unknown),
         2 => Just(Plan::Static { port: 8100 }),
-        6 => Just(Plan::Command { start_timeout }),
+        6 => (0_u64..2).prop_map(move |identity| Plan::Command { identity, start_timeout }),
     ]
 }
 
@@ -94,6 +94,11 @@ struct World {
     seen: Option<Seen>,
     question: Option<u64>,
     state: State,
+    started_at: Option<Instant>,
+    /// An operator has asked since.
+    is_ordered: bool,
+    /// Restarts that were told of since.
+    restarts: u32,
 }
 
 impl World {
@@ -112,15 +117,24 @@ impl World {
             seen: None,
             question: None,
             state: State::Detached,
+            started_at: None,
+            is_ordered: false,
+            restarts: 0,
         }
     }
 
     fn step(&mut self, input: Input) {
         let is_command = |plan: Plan| matches!(plan, Plan::Command { .. });
+        self.is_ordered |= matches!(input, Input::Recycle { .. });
+        if matches!(input, Input::Tick) {
+            // It may have done well for long enough.
+            self.restarts = 0;
+        }
         let out = self.life.step(input, self.now);
         for moved in &out.moves {
             assert_eq!(moved.from, self.state, "the chain breaks: {:?}", out.moves);
             self.state = moved.to;
+            self.restarts += u32::from(moved.reason == Reason::RunnerRestarted);
         }
         assert_eq!(self.state, self.life.state().0);
         for act in out.acts {
@@ -131,6 +145,11 @@ impl World {
                     assert!(self.life.quarantine().is_none(), "in quarantine");
                     assert!(is_command(self.life.plan), "what is not ours");
                     self.child = Child::Starting;
+                    let first = self.life.policy.health.backoff_initial;
+                    let is_due = self.started_at.is_none_or(|at| at + first <= self.now);
+                    assert!(is_due || self.is_ordered, "a storm");
+                    self.started_at = Some(self.now);
+                    (self.is_ordered, self.restarts) = (false, 0);
                 }
                 Act::Stop => {
                     assert!(matches!(self.child, Child::Starting | Child::Running));
@@ -145,6 +164,10 @@ impl World {
 
     fn check(&self) {
         let life = &self.life;
+        if matches!(life.plan, Plan::Command { .. }) && self.child == Child::Running {
+            let most = life.policy.health.quarantine_after.get();
+            assert!(self.restarts <= most + 1, "restarts without end");
+        }
         assert_eq!(life.child, self.child);
         let is_there = self.seen.is_some();
         assert_eq!(self.state == State::Detached, !is_there);
@@ -232,6 +255,12 @@ impl World {
         }
     }
 
+    /// Its runner was up, nobody could connect to it, and it is looked for.
+    fn is_blocked(&self) -> bool {
+        let is_up = self.child == Child::Running && self.state == State::Attached;
+        is_up && self.life.next_timer().is_some()
+    }
+
     /// Answers all that is asked for, well or badly, until nothing is under way.
     fn wind_up(&mut self, well: bool) {
         for _ in 0..400 {
@@ -258,7 +287,7 @@ impl World {
                 self.step(Input::Answer { epoch, heard });
             } else if self.life.is_launching() && self.life.port().is_none() {
                 self.step(Input::Process(Process::Listening(8100)));
-            } else if self.life.holds_lane() {
+            } else if self.life.holds_lane() || (well && self.is_blocked()) {
                 self.play(Chance::Timer);
             } else {
                 return;

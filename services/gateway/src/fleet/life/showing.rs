@@ -100,7 +100,7 @@ impl Life {
             Phase::Up => State::Ready,
             Phase::Yielding { .. } | Phase::Pausing { .. } => State::Recycling,
             Phase::Stopping { then } => match then {
-                Then::Launch | Then::Retry | Then::Quarantine(_) => State::Recycling,
+                Then::Launch | Then::AtOnce | Then::Retry | Then::Quarantine(_) => State::Recycling,
                 Then::Rest => State::Attached,
             },
         }

@@ -16,7 +16,11 @@ pub(crate) enum Plan {
     /// Somebody else sees to it.
     Static { port: u16 },
     /// A command is run, which may take so long until the runner answers.
-    Command { start_timeout: Duration },
+    Command {
+        /// Tells this command from any other.
+        identity: u64,
+        start_timeout: Duration,
+    },
 }
 
 /// Where a phone hangs by cable.
@@ -79,7 +83,7 @@ pub(crate) enum Heard {
     /// It did not.
     Silence(String),
     /// It could not be asked: not by its own fault.
-    NoWay,
+    NoWay(String),
 }
 
 /// What is to be done.

@@ -16,6 +16,7 @@ const PORT: u16 = 8100;
 const TIMEOUT: Duration = Duration::from_secs(120);
 const STATIC: Plan = Plan::Static { port: PORT };
 const COMMAND: Plan = Plan::Command {
+    identity: 0,
     start_timeout: TIMEOUT,
 };
 
@@ -173,6 +174,10 @@ impl Story {
     fn asked(&mut self) -> Vec<Act> {
         std::mem::take(&mut self.acts)
     }
+}
+
+fn no_way() -> Heard {
+    Heard::NoWay("usbmuxd answered 6".to_owned())
 }
 
 fn silence() -> Heard {

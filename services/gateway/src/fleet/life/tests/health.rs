@@ -97,9 +97,65 @@ fn a_static_runner_is_lost_after_so_many_questions_and_one_if_it_is_suspect() {
 fn a_way_that_is_blocked_is_not_held_against_the_runner() {
     let mut story = Story::up(STATIC);
     for _ in 0..9 {
-        story.probe(Heard::NoWay);
+        story.probe(no_way());
+        story.probe(no_way());
+        story.probe(Heard::Status(status(2)));
     }
     assert_eq!(story.told(), [""; 0]);
+}
+
+#[test]
+fn a_runner_that_nobody_can_connect_to_is_not_ready_and_not_to_blame() {
+    for plan in [STATIC, COMMAND] {
+        let mut story = Story::up(plan);
+        for _ in 0..3 {
+            assert_eq!(story.told(), [""; 0]);
+            story.probe(no_way());
+        }
+        assert_eq!(story.told(), ["Ready>Attached RUNNER_UNREACHABLE"]);
+        assert_eq!(story.life.state().2, Some("usbmuxd answered 6"));
+        assert!(!story.life.holds_lane());
+        for _ in 0..20 {
+            story.probe(no_way());
+        }
+        assert_eq!((story.told(), story.life.failures()), (vec![], 0));
+        story.probe(Heard::Status(status(2)));
+        assert_eq!(story.told(), ["Attached>Ready RUNNER_READY"]);
+        assert_eq!(story.life.port(), Some(PORT), "it is the one that was");
+    }
+}
+
+#[test]
+fn a_runner_that_is_silent_once_the_way_is_open_has_failed_and_one_that_ends_too() {
+    let blocked = || {
+        let mut story = Story::up(COMMAND);
+        for _ in 0..3 {
+            story.probe(no_way());
+        }
+        story.told();
+        story
+    };
+    let mut story = blocked();
+    story.probe(silence());
+    story.probe(silence());
+    assert_eq!(story.life.failures(), 0);
+    story.tick();
+    story.answer(silence());
+    assert_eq!(story.asked().last(), Some(&Act::Stop));
+    assert_eq!(story.life.failures(), 1);
+
+    let mut story = blocked();
+    story.process(Process::Exited("killed".to_owned()));
+    assert_eq!(story.told(), ["Attached>Recycling RUNNER_DIED"]);
+    assert_eq!(story.life.failures(), 1);
+
+    let mut story = blocked();
+    story.step(Input::Recycle {
+        force: false,
+        reason: String::new(),
+    });
+    assert_eq!(story.told(), ["Attached>Recycling RECYCLE_REQUESTED"]);
+    assert_eq!(story.asked(), [Act::Stop]);
 }
 
 #[test]
@@ -109,6 +165,31 @@ fn a_runner_that_is_up_for_less_than_before_is_another_one() {
     story.probe(Heard::Status(status(3)));
     assert_eq!(story.told(), ["Ready>Ready RUNNER_RESTARTED"]);
     assert_eq!(story.reason(), Reason::RunnerReady, "why it is ready");
+}
+
+#[test]
+fn a_launched_runner_that_restarts_again_and_again_has_failed() {
+    let mut story = Story::up(COMMAND);
+    for uptime in (1..=6).rev() {
+        story.probe(Heard::Status(status(100 + uptime)));
+    }
+    assert_eq!(story.told(), ["Ready>Ready RUNNER_RESTARTED"; 5]);
+    story.tick();
+    story.answer(Heard::Status(status(100)));
+    assert_eq!(story.told(), ["Ready>Recycling RUNNER_RESTARTED"]);
+    assert_eq!(story.life.failures(), 1);
+    assert_eq!(
+        story.life.state().2,
+        Some("6 restarts in a row; the last: up for 100s, after 101s")
+    );
+
+    // One that does well in between does not.
+    let mut story = Story::up(COMMAND);
+    for uptime in (1..=20).rev() {
+        story.probe(Heard::Status(status(100 + uptime)));
+        story.wait(secs(600));
+    }
+    assert_eq!((story.state(), story.life.failures()), (State::Ready, 0));
 }
 
 fn counts(uptime: u64, suppressed: u64, recorded: u64) -> Heard {
@@ -155,6 +236,7 @@ fn a_launched_runner_that_drifts_is_recycled_and_the_alarm_stands_until_one_does
 #[test]
 fn an_aged_runner_ends_when_nobody_minds_and_late_in_its_life_between_two_commands() {
     let mut story = Story::up(COMMAND);
+    story.wait(secs(23 * 3600));
     story.probe(Heard::Status(status(23 * 3600)));
     assert_eq!(story.life.awaits_idle(), Some(Idleness::Natural));
     assert!(!story.life.holds_lane());
@@ -170,4 +252,41 @@ fn an_aged_runner_ends_when_nobody_minds_and_late_in_its_life_between_two_comman
     assert_eq!(story.life.awaits_idle(), Some(Idleness::Held));
     assert!(story.life.holds_lane());
     assert_eq!(story.life.next_timer(), None, "never by force");
+}
+
+#[test]
+fn a_runner_that_is_too_old_whenever_it_is_launched_fails_and_is_left_alone() {
+    let old = || Heard::Status(status(200 * 3600));
+    let mut story = Story::of(COMMAND);
+    story.step(Input::Presence(Some(seen(1))));
+    story.process(Process::Started);
+    story.process(Process::Listening(PORT));
+    // It may have been up already: it makes way like any that is old.
+    story.answer(old());
+    story.step(Input::Idle);
+    story.asked();
+    story.process(Process::Stopped);
+    assert_eq!((story.asked(), story.life.failures()), (vec![], 0));
+    assert_eq!(story.tick(), secs(5), "not at once");
+    let mut pauses = Vec::new();
+    for failures in 1..=5 {
+        assert_eq!(story.asked(), [Act::Start]);
+        story.process(Process::Started);
+        story.process(Process::Listening(PORT));
+        story.told();
+        story.answer(old());
+        assert_eq!(story.told(), ["Launching>Recycling RUNNER_AGE"]);
+        assert_eq!(
+            story.life.state().2,
+            Some("it says that it has been up for 720000s, and was launched 0ns ago")
+        );
+        assert_eq!(story.life.failures(), failures);
+        story.process(Process::Stopped);
+        story.asked();
+        if failures < 5 {
+            pauses.push(story.tick());
+        }
+    }
+    assert!(pauses[0] == secs(5) && pauses.is_sorted(), "{pauses:?}");
+    assert_eq!(story.state(), State::Quarantined);
 }

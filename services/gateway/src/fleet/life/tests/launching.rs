@@ -21,7 +21,7 @@ fn a_launched_runner_is_ready_when_it_listens_and_answers() {
     assert_eq!(story.life.port(), Some(PORT));
     story.answer(silence());
     assert_eq!(story.tick(), Duration::from_millis(250));
-    story.answer(Heard::NoWay);
+    story.answer(no_way());
     assert_eq!(story.tick(), Duration::from_millis(250));
     story.answer(Heard::SomethingElse);
     assert_eq!(story.told(), ["Launching>Ready RUNNER_READY"]);
@@ -194,6 +194,75 @@ fn a_runner_that_comes_up_in_another_way_is_another() {
     story.step(Input::Plan(COMMAND));
     story.wait(secs(5));
     assert_eq!(story.asked(), [Act::Start]);
+}
+
+#[test]
+fn another_command_is_another_way_with_a_clean_sheet() {
+    const OTHER: Plan = Plan::Command {
+        identity: 1,
+        start_timeout: TIMEOUT,
+    };
+    let mut story = Story::up(COMMAND);
+    story.step(Input::Plan(COMMAND));
+    assert_eq!(story.told(), [""; 0]);
+    story.step(Input::Plan(OTHER));
+    assert_eq!(story.told(), ["Ready>Recycling RECYCLE_REQUESTED"]);
+    story.step(Input::Idle);
+    assert_eq!(story.asked(), [Act::Stop]);
+    assert!(story.life.holds_lane(), "what waits goes on waiting");
+    story.process(Process::Stopped);
+    assert_eq!(story.tick(), secs(5));
+    assert_eq!(story.asked(), [Act::Start]);
+
+    // Out of a long pause.
+    for _ in 0..4 {
+        story.process(Process::NotStarted("no such program".to_owned()));
+        story.tick();
+    }
+    story.process(Process::Started);
+    story.wait(secs(60));
+    story.asked();
+    story.process(Process::Exited("exit status 65".to_owned()));
+    story.process(Process::Stopped);
+    assert_eq!(story.state(), State::Quarantined);
+    story.asked();
+    story.step(Input::Plan(COMMAND));
+    assert_eq!(story.asked(), [Act::Quarantine(None), Act::Start]);
+    story.process(Process::NotStarted("no such program".to_owned()));
+    story.tick();
+    story.process(Process::NotStarted("no such program".to_owned()));
+    assert_eq!(story.life.failures(), 2);
+    story.asked();
+    story.wait(secs(6));
+    story.step(Input::Plan(OTHER));
+    assert_eq!(story.life.failures(), 0);
+    assert_eq!(story.asked(), [Act::Start]);
+}
+
+#[test]
+fn a_log_that_names_other_ports_for_ever_is_a_failure_in_the_end() {
+    let mut story = Story::up(COMMAND);
+    for n in 1..=6 {
+        story.process(Process::Listening(PORT + n % 2));
+    }
+    let mut told = vec!["Ready>Ready RUNNER_RESTARTED"; 5];
+    told.push("Ready>Recycling RUNNER_RESTARTED");
+    assert_eq!(story.told(), told);
+    assert_eq!(story.life.failures(), 1);
+
+    // While it comes up, the last one counts and is asked in its turn.
+    story.process(Process::Stopped);
+    story.tick();
+    story.process(Process::Started);
+    story.asked();
+    for n in 0..100 {
+        story.process(Process::Listening(PORT + n));
+    }
+    assert!(matches!(story.asked()[..], [Act::Ask { .. }]));
+    assert_eq!(story.life.port(), Some(PORT + 99));
+    assert_eq!(story.tick(), Duration::from_millis(250));
+    story.answer(Heard::Status(status(1)));
+    assert_eq!(story.state(), State::Ready);
 }
 
 #[test]

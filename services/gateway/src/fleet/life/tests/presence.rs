@@ -161,3 +161,45 @@ fn another_number_is_a_replug_and_another_connection_is_not() {
     story.tick();
     assert!(matches!(story.asked().last(), Some(Act::Ask { .. })));
 }
+
+#[test]
+fn a_replug_too_fast_to_be_seen_ends_a_quarantine_like_a_slow_one() {
+    let mut story = Story::with(COMMAND, Some("five times"), |_| {});
+    story.step(Input::Presence(Some(seen(1))));
+    story.told();
+    // The same phone, announced anew by another connection, was not replugged.
+    let generation = 2;
+    let other = |number| Seen {
+        generation,
+        ..seen(number)
+    };
+    story.step(Input::Presence(Some(other(1))));
+    assert_eq!((story.told(), story.asked()), (vec![], vec![]));
+    story.step(Input::Presence(Some(other(2))));
+    assert_eq!(
+        story.told(),
+        [
+            "Quarantined>Quarantined REPLUGGED",
+            "Quarantined>Attached QUARANTINE_LEFT",
+            "Attached>Launching LAUNCHING"
+        ]
+    );
+    assert_eq!(story.asked(), [Act::Quarantine(None), Act::Start]);
+}
+
+#[test]
+fn a_recycle_that_waits_is_not_forgotten_when_the_cable_blinks() {
+    let mut story = Story::up(COMMAND);
+    story.wait(secs(60));
+    story.step(Input::Recycle {
+        force: false,
+        reason: String::new(),
+    });
+    story.asked();
+    story.step(Input::Presence(None));
+    assert_eq!(story.asked(), [Act::Stop]);
+    story.step(Input::Presence(Some(seen(2))));
+    assert!(story.life.holds_lane());
+    story.process(Process::Stopped);
+    assert_eq!(story.asked(), [Act::Start]);
+}
