@@ -10,12 +10,15 @@
 //! do than to wait for a disk. What the ledger cannot take, or what finds the
 //! queue full, is lost from the history of states, and that it was is logged
 //! once and put on record when the ledger takes entries again. Commands and
-//! operators' acts do not go this way.
+//! operators' acts do not go this way. What a phone goes through faster than it
+//! is worth recording one by one ([`limit`]) is told all the same, and summed up
+//! in the ledger.
 //!
 //! Invariant: transitions of one phone are recorded in the order in which they
 //! were told.
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,12 +29,17 @@ use fleetgate_runner::Udid;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
 
 use crate::convert::state_name;
 use crate::feed::Feed;
 use crate::metrics::Counters;
+
+mod limit;
+
+use limit::Limits;
 
 /// How many transitions may wait for the ledger: a thousand phones that lose
 /// their usbmuxd, find it again and have their runners looked for.
@@ -74,6 +82,7 @@ impl Chronicle {
         let writer = Writer {
             ledger,
             waiting,
+            limits: Limits::default(),
             overflow: Arc::clone(&overflow),
             stop: stop.clone(),
             missing: 0,
@@ -170,6 +179,7 @@ fn recorded(device: &Udid, transition: &pb::DeviceTransition) -> NewTransition {
 struct Writer {
     ledger: Ledger,
     waiting: mpsc::Receiver<NewTransition>,
+    limits: Limits,
     /// How many found the queue full, since this was last looked at.
     overflow: Arc<AtomicU64>,
     stop: CancellationToken,
@@ -179,8 +189,19 @@ struct Writer {
 
 impl Writer {
     async fn run(mut self) {
-        let mut batch = Vec::with_capacity(BATCH);
-        while self.next(&mut batch).await {
+        let (mut told, mut batch) = (Vec::with_capacity(BATCH), Vec::new());
+        let mut more = true;
+        while more {
+            more = self.next(&mut told).await;
+            let now = Instant::now();
+            for transition in told.drain(..) {
+                self.limits.offer(transition, now, &mut batch);
+            }
+            if more {
+                self.limits.release(now, &mut batch);
+            } else {
+                self.limits.finish(now, &mut batch);
+            }
             let wanted = batch.len();
             let refused = self.write(&mut batch).await;
             self.count(refused.first(), refused.len());
@@ -188,7 +209,8 @@ impl Writer {
                 self.settle().await;
             } else if refused.len() == wanted && self.stop.is_cancelled() {
                 // The gateway does not wait for a ledger that takes nothing.
-                let rest = self.waiting.len();
+                self.limits.finish(now, &mut batch);
+                let rest = self.waiting.len() + batch.len();
                 self.count(None, rest);
                 break;
             }
@@ -216,16 +238,25 @@ impl Writer {
         join_all(phones).await.concat()
     }
 
-    /// Fills the batch with what waits; false if nothing ever comes any more.
-    async fn next(&mut self, batch: &mut Vec<NewTransition>) -> bool {
+    /// Takes what waits, which is nothing when a summary is due; false if nothing
+    /// ever comes any more.
+    async fn next(&mut self, told: &mut Vec<NewTransition>) -> bool {
         if !self.waiting.is_closed() {
+            let due = self.limits.due();
+            let summary = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => self.waiting.close(),
-                count = self.waiting.recv_many(batch, BATCH) => return count > 0,
+                count = self.waiting.recv_many(told, BATCH) => return count > 0,
+                () = summary => return true,
             }
         }
-        self.waiting.recv_many(batch, BATCH).await > 0
+        self.waiting.recv_many(told, BATCH).await > 0
     }
 
     /// Counts what is lost; the first of an episode is logged.
