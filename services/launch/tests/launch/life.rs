@@ -220,7 +220,7 @@ async fn a_directory_that_was_removed_is_in_no_later_launchs_way() {
     for removed in ["logs", "records", "results", ""] {
         let mut running = launcher.start(&device(), &spec).await.unwrap();
         assert_eq!(soon(running.next()).await, listening(8100));
-        std::fs::remove_dir_all(place.launches().join(removed)).unwrap();
+        fs::remove_dir_all(place.launches().join(removed)).unwrap();
         soon(running.stop()).await;
     }
     let running = launcher.start(&device(), &spec).await.unwrap();
