@@ -5,7 +5,7 @@
 //! without I/O.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 
@@ -74,6 +74,7 @@ impl Doctor {
                 .map_err(|rejected| NoGateway::Odd(rejected.to_string())),
             Err(rejected) => Err(NoGateway::Unreachable(rejected.to_string())),
         };
+        let now = SystemTime::now();
         match gateway {
             Ok(answers) => {
                 let here = context.server.is_loopback();
@@ -81,6 +82,7 @@ impl Doctor {
                 let space = ledger.and_then(|ledger| probes::space(ledger.path.as_ref()));
                 Evidence {
                     server,
+                    now,
                     gateway: Ok(answers),
                     space,
                     local: None,
@@ -88,6 +90,7 @@ impl Doctor {
             }
             Err(none) => Evidence {
                 server,
+                now,
                 gateway: Err(none),
                 space: None,
                 local: Some(probes::look(self.config.as_deref()).await),

@@ -1,6 +1,7 @@
 //! What the doctor knows before it thinks.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use fleetgate_proto::v1::{Device, GetGatewayResponse};
 
@@ -9,6 +10,8 @@ use fleetgate_proto::v1::{Device, GetGatewayResponse};
 pub(super) struct Evidence {
     /// Where the gateway should be.
     pub(super) server: String,
+    /// When it was gathered, by this host's clock.
+    pub(super) now: SystemTime,
     /// What it says.
     pub(super) gateway: Result<Answers, NoGateway>,
     /// The file system of its ledger, if that is on this host.

@@ -114,7 +114,7 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
     match &evidence.gateway {
         Ok(answers) => {
             gateway::examine(answers, evidence.space, &mut findings);
-            phones::examine(answers, &mut findings);
+            phones::examine(answers, evidence.now, &mut findings);
         }
         Err(none) => {
             findings.push(local::no_gateway(&evidence.server, none));

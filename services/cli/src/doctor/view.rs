@@ -93,12 +93,15 @@ fn shown(finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::super::evidence::{Answers, NoGateway};
     use super::*;
 
     fn evidence() -> Evidence {
         Evidence {
             server: "http://127.0.0.1:7700".to_owned(),
+            now: SystemTime::UNIX_EPOCH,
             gateway: Ok(Answers::default()),
             space: None,
             local: None,

@@ -1,6 +1,7 @@
 //! What a gateway says of its phones.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 use fleetgate_proto::v1::{Alarm, Device, DeviceState, LaunchFailure, LaunchKind, Runner};
 
@@ -16,10 +17,17 @@ const RUNNER_UNKNOWN: &str = "RUNNER_UNKNOWN";
 /// The same: its runner does not answer.
 const RUNNER_SILENT: [&str; 2] = ["RUNNER_UNREACHABLE", "RUNNER_DIED"];
 
-pub(super) fn examine(answers: &Answers, findings: &mut Vec<Finding>) {
+/// How a launch's message begins that is about a file of the gateway's own.
+const FILE_ERROR: &str = "cannot ";
+/// How old the last answer of a phone that is ready may be: a gateway that asks
+/// every 30 s, as it does unless told otherwise, has asked ten times since.
+const LONGEST_SILENCE: Duration = Duration::from_mins(5);
+
+pub(super) fn examine(answers: &Answers, now: SystemTime, findings: &mut Vec<Finding>) {
     for device in &answers.devices {
         let place = label(device);
         findings.extend(trouble(device, &place));
+        findings.extend(unheard(device, now, &place));
         findings.extend(device.alarms.iter().map(|raised| alarm(raised, &place)));
         findings.extend(cordon(device, &place));
     }
@@ -124,6 +132,7 @@ fn not_started(
         "START_TIMEOUT" | "NOT_READY" => {
             "see in its log what it waits for; if it is only slow, raise start_timeout of its [[launch]]"
         }
+        "NOT_STARTED" if failure.message.starts_with(FILE_ERROR) => file_advice(&failure.message),
         "NOT_STARTED" => "see that the program of its [[launch]] is there and may be run",
         // EXITED, LISTENER_FAILED, and what a newer gateway may say.
         _ => {
@@ -137,6 +146,44 @@ fn not_started(
         ))
         .advice(advice)
         .log(failure.log_tail.clone())
+}
+
+/// What to do about a file in the directory of logs and records.
+fn file_advice(message: &str) -> &'static str {
+    let is = |error: &str| message.contains(error);
+    if is("No space left on device") || is("quota exceeded") {
+        "make room on the file system that has runner.directory"
+    } else if is("Read-only file system") {
+        "make the file system that has runner.directory writable, or name another directory"
+    } else if is("No such file or directory") {
+        "see that the file system that has runner.directory is mounted; what is missing in it is \
+         made again with the next launch"
+    } else {
+        "see that runner.directory belongs to the gateway's user, and that its disk is well"
+    }
+}
+
+/// A runner that answers probes has not for a while, and its phone is ready all
+/// the same.
+fn unheard(device: &Device, now: SystemTime, place: &str) -> Option<Finding> {
+    if device.state() != DeviceState::Ready || device.stale {
+        return None;
+    }
+    let probed = device.runner.as_ref()?.probe_time?;
+    let silence = now
+        .duration_since(SystemTime::try_from(probed).ok()?)
+        .ok()?;
+    (silence > LONGEST_SILENCE).then(|| {
+        let since = when::stamp(probed).unwrap_or_default();
+        Finding::warning("PROBE_OVERDUE", place)
+            .what(format!(
+                "it is ready, and its runner last answered at {since}"
+            ))
+            .advice(
+                "nothing, if health.probe_interval is that long or this host's clock is not the \
+                 gateway's; else see in the gateway's log why it asks no longer",
+            )
+    })
 }
 
 fn port_unknown(place: &str) -> Finding {

@@ -39,6 +39,54 @@ fn a_runner_that_does_not_start_comes_with_its_reason_and_the_tail_of_its_log() 
 }
 
 #[test]
+fn a_runner_that_is_not_started_for_want_of_a_file_has_a_remedy_of_its_own() {
+    for (error, advice) in [
+        ("No space left on device (os error 28)", "make room"),
+        ("Read-only file system (os error 30)", "writable"),
+        ("No such file or directory (os error 2)", "mounted"),
+        ("Permission denied (os error 13)", "user"),
+    ] {
+        let mut device = failing("NOT_STARTED", DeviceState::Launching);
+        let failure = device.runner.as_mut().unwrap().last_failure.as_mut();
+        failure.unwrap().message = format!("cannot make /var/lib/runners/logs/x.log: {error}");
+        let finding = only(&answers(vec![device]));
+        assert_eq!(finding.code, "RUNNER_NOT_STARTED");
+        assert!(finding.advice.contains(advice), "{}", finding.advice);
+        assert!(
+            finding.advice.contains("runner.directory"),
+            "{}",
+            finding.advice
+        );
+    }
+}
+
+#[test]
+fn a_phone_that_is_ready_and_has_not_answered_for_long_is_a_warning() {
+    let probed = |ago: u64, state: DeviceState| Device {
+        state: state.into(),
+        runner: Some(Runner {
+            launch_kind: LaunchKind::Static.into(),
+            probe_time: Some(prost_types::Timestamp {
+                seconds: (NOW - ago).try_into().unwrap(),
+                nanos: 0,
+            }),
+            ..Runner::default()
+        }),
+        ..phone()
+    };
+    let finding = only(&answers(vec![probed(301, DeviceState::Ready)]));
+    assert_eq!((finding.severity, finding.code), (Warning, "PROBE_OVERDUE"));
+    assert!(finding.what.contains("2026-"), "{}", finding.what);
+    for well in [
+        probed(300, DeviceState::Ready),
+        probed(9000, DeviceState::Launching),
+        phone(),
+    ] {
+        assert_eq!(kinds(&answers(vec![well])), []);
+    }
+}
+
+#[test]
 fn a_wedged_runner_is_for_whoever_launched_it() {
     let wedged = |kind: LaunchKind| {
         only(&answers(vec![Device {
