@@ -89,3 +89,24 @@ pub async fn assert_was_told(channel: Channel, udid: &str, seen: &Seen) {
     })
     .await;
 }
+
+/// Asserts that what is on record of a phone leads without a hole to where a
+/// watcher saw it last. Of a phone that flaps, several steps can be one entry.
+pub async fn assert_leads(channel: Channel, udid: &str, seen: &Seen) {
+    let own = seen.transitions.iter().filter(|told| told.device == udid);
+    let last = own.last().expect("something was told").to();
+    soon("the last state to be on record", async {
+        loop {
+            let rows = rows(channel.clone(), udid).await;
+            for pair in rows.windows(2) {
+                assert_eq!(pair[0].to(), pair[1].from(), "{pair:?}");
+            }
+            let summed_up = |row: &DeviceTransition| row.reason == "TRANSITIONS_LEFT_OUT";
+            if rows.iter().any(summed_up) && rows.last().is_some_and(|row| row.to() == last) {
+                return;
+            }
+            pause().await;
+        }
+    })
+    .await;
+}

@@ -151,7 +151,7 @@ async fn a_watcher_that_stops_to_read_costs_no_memory_and_no_other_watcher_an_ev
     let missed = catches_up(scene.channel(), idle, first - 1, newest).await;
     assert!(missed > 1000, "{missed}");
     let udid = scene.phone(0).udid().to_string();
-    history::assert_was_told(scene.channel(), &udid, &seen).await;
+    history::assert_leads(scene.channel(), &udid, &seen).await;
     drop(mirror);
     scene.end().await;
 }
