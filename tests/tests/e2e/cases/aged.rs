@@ -123,7 +123,7 @@ async fn a_runner_that_is_never_idle_is_replaced_between_two_commands_before_it_
     let udid = rig.udid(0);
     let mut mirror = Mirror::follow(rig.channel()).await;
     let (mut callers, stop) = (JoinSet::new(), CancellationToken::new());
-    for caller in 0..4 {
+    for caller in 0..8 {
         callers.spawn(tap_on(Arc::clone(&rig), caller, stop.clone()));
     }
     let aged = |seen: &Seen| seen.reasons(&udid).contains(&"RUNNER_AGE");
@@ -131,7 +131,7 @@ async fn a_runner_that_is_never_idle_is_replaced_between_two_commands_before_it_
     until_launches(&mut mirror, &udid, 2).await;
     stop.cancel();
     let taps: usize = callers.join_all().await.into_iter().sum();
-    assert!(taps > 4, "{taps} taps");
+    assert!(taps > 8, "{taps} taps");
     made_way(&rig, &mut mirror).await;
     assert_eq!(rig.phone(0).report().effects_total, taps as u64 + 1);
     Arc::into_inner(rig).unwrap().stop().await;
