@@ -93,8 +93,8 @@ pub async fn assert_was_told(channel: Channel, udid: &str, seen: &Seen) {
 /// Asserts that what is on record of a phone leads without a hole to where a
 /// watcher saw it last. Of a phone that flaps, several steps can be one entry.
 pub async fn assert_leads(channel: Channel, udid: &str, seen: &Seen) {
-    let own = seen.transitions.iter().filter(|told| told.device == udid);
-    let last = own.last().expect("something was told").to();
+    let mut own = seen.transitions.iter().filter(|told| told.device == udid);
+    let last = own.next_back().expect("something was told").to();
     soon("the last state to be on record", async {
         loop {
             let rows = rows(channel.clone(), udid).await;
