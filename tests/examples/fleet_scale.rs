@@ -197,7 +197,7 @@ async fn idle(figures: &mut Figures, gateway: Process, options: &Options, base: 
     figures.note("idle, processor", round(share), "% of one core");
     let memory = gateway.resident();
     figures.note("idle, memory", memory / 1024, "KiB");
-    let own = memory.saturating_sub(base) as f64 / 1024.0;
+    let own = kibibytes(memory.saturating_sub(base));
     figures.note(
         "idle, memory per phone above the base",
         round(own / f64::from(options.phones)),
@@ -227,7 +227,7 @@ async fn burst(
             &format!("{name}-{n}"),
         ));
     }
-    let sent = calls.len();
+    let count = u32::try_from(calls.len()).expect("so many calls");
     for outcome in calls.join_all().await {
         outcome.expect("every tap succeeds");
     }
@@ -253,7 +253,7 @@ async fn burst(
         ),
     };
     figures.note(wall, seconds(took), "s");
-    figures.note(cost, round(1e6 * spent / sent as f64), "us");
+    figures.note(cost, round(1e6 * spent / f64::from(count)), "us");
     spent
 }
 
@@ -364,8 +364,13 @@ fn connect_lazily(url: &str) -> Channel {
 fn taps(phones: &[Phone]) -> Vec<u64> {
     phones
         .iter()
-        .map(|phone| phone.report().effects_total as u64)
+        .map(|phone| phone.report().effects_total)
         .collect()
+}
+
+/// Whole ones: a process is measured by the page.
+fn kibibytes(bytes: u64) -> f64 {
+    f64::from(u32::try_from(bytes / 1024).expect("less than 4 TiB"))
 }
 
 fn seconds(time: Duration) -> f64 {

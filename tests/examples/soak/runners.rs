@@ -33,10 +33,11 @@ impl Runners {
             control,
             mark,
         } = self;
-        let devices: String = launched
+        let devices: Vec<_> = launched
             .iter()
             .map(|udid| format!("[[device]]\nudid = '{udid}'\nlaunch = 'lab'\n"))
             .collect();
+        let devices = devices.concat();
         let program = binary::path();
         format!(
             "{devices}\
