@@ -39,5 +39,5 @@ pub use metrics::MetricsError;
 
 /// Looking at a ledger's file from outside of a gateway.
 pub mod ledger {
-    pub use fleetgate_ledger::{Head, LedgerError, VerifyReport, verify};
+    pub use fleetgate_ledger::{Fault, Head, LedgerError, VerifyReport, verify};
 }

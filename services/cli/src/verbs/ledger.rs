@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use fleetgate_gateway::ledger::{Head, VerifyReport, verify};
+use fleetgate_gateway::ledger::{Fault, Head, VerifyReport, verify};
 use serde::Serialize;
 
 use crate::args::ShortOutput;
@@ -55,6 +55,8 @@ struct VerifyView {
     commands: u64,
     head: String,
     known_compared: bool,
+    /// Whether the known head is in the chain; absent if it was not compared.
+    known_found: Option<bool>,
     pruned_through: Option<String>,
     commands_pruned: Option<u64>,
     first_break: Option<BreakView>,
@@ -99,7 +101,11 @@ impl Ledger {
 impl From<VerifyReport> for VerifyView {
     fn from(report: VerifyReport) -> Self {
         let checkpoint = report.checkpoint.as_ref();
+        let fault = report.first_break.as_ref().map(|found| &found.what);
+        let known_is_missing =
+            matches!(fault, Some(Fault::Rewritten { .. } | Fault::CutOff { .. }));
         Self {
+            known_found: report.known_compared.then_some(!known_is_missing),
             intact: report.is_intact(),
             pruned_through: checkpoint
                 .and_then(|checkpoint| when::stamp(checkpoint.pruned_through.into())),
@@ -135,7 +141,10 @@ impl VerifyView {
                 ("head", Some(self.head.clone())),
                 (
                     "known head",
-                    self.known_compared.then(|| "is in the chain".to_owned()),
+                    self.known_found.map(|found| {
+                        let is = if found { "is" } else { "is not" };
+                        format!("{is} in the chain")
+                    }),
                 ),
                 (
                     "first break",
@@ -149,6 +158,25 @@ impl VerifyView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_known_head_that_is_missing_is_not_said_to_be_in_the_chain() {
+        let view = |known_found: Option<bool>| VerifyView {
+            intact: known_found != Some(false),
+            ledger_id: None,
+            events: 1,
+            commands: 0,
+            head: "1:00".to_owned(),
+            known_compared: known_found.is_some(),
+            known_found,
+            pruned_through: None,
+            commands_pruned: None,
+            first_break: None,
+        };
+        assert!(view(Some(true)).text().contains("is in the chain"));
+        assert!(view(Some(false)).text().contains("is not in the chain"));
+        assert!(!view(None).text().contains("in the chain"));
+    }
 
     #[test]
     fn a_head_is_read_as_it_is_printed() {

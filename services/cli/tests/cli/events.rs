@@ -170,6 +170,16 @@ async fn a_ledger_is_intact_until_somebody_writes_into_it() {
     let known = verify(&ledger, &["--known", head]).await;
     assert_eq!(known.code, 0, "{}", known.stderr);
     assert!(known.text().contains("intact"), "{}", known.text());
+    assert!(known.text().contains("is in the chain"), "{}", known.text());
+    let (seq, _) = head.split_once(':').unwrap();
+    let another = format!("{seq}:{}", "0".repeat(64));
+    let rewritten = verify(&ledger, &["--known", &another]).await;
+    assert_eq!(rewritten.code, 1, "{}", rewritten.text());
+    assert!(
+        rewritten.text().contains("is not in the chain"),
+        "{}",
+        rewritten.text()
+    );
 
     // One byte of what was sent: where it was tapped.
     let mut file = std::fs::read(&ledger).unwrap();

@@ -9,7 +9,7 @@ use tracing::info;
 
 use super::Keeper;
 use crate::convert::timestamp;
-use crate::fleet::life::{Drift, Move, Out, Reason};
+use crate::fleet::life::{Drift, Flaw, Move, Out, Reason};
 
 impl Keeper {
     /// Tells what a step has changed.
@@ -23,7 +23,9 @@ impl Keeper {
         } = out;
         let device = &self.phone.udid;
         if let Some((flaw, message)) = flaw {
+            // Where nothing was run, the log is that of the launch before.
             let launcher = self.ground.launcher.as_ref();
+            let launcher = launcher.filter(|_| flaw != Flaw::NotStarted);
             self.face.runner.last_failure = Some(pb::LaunchFailure {
                 reason: flaw.as_str().to_owned(),
                 message,
