@@ -62,6 +62,9 @@ impl Warden {
         self.look(&view.borrow_and_update().clone());
         loop {
             tokio::select! {
+                // First: a keeper that ends because it was told to has no
+                // successor.
+                biased;
                 () = self.close.cancelled() => break,
                 Ok(()) = view.changed() => {
                     let view = view.borrow_and_update().clone();
@@ -89,8 +92,9 @@ impl Warden {
         let (ground, kept) = (Arc::clone(&self.ground), Arc::clone(&phone));
         let close = self.close.clone();
         let keep = async move {
-            close.run_until_cancelled(sleep(after)).await;
-            Keeper::new(ground, kept).run(close).await;
+            if close.run_until_cancelled(sleep(after)).await.is_some() {
+                Keeper::new(ground, kept).run(close).await;
+            }
         };
         let span = info_span!("keeper", device.id = %device);
         let task = self.keepers.spawn(keep.instrument(span));
