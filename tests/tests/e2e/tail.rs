@@ -226,11 +226,21 @@ async fn what_retention_removed_is_told_as_a_gap_and_the_stream_goes_on() {
     assert_ne!(resume, cursor);
     let mut seq = None;
     loop {
-        let (_, event) = tail.event().await;
+        let event = match tail.next().await.unwrap().unwrap() {
+            (_, Item::Event(event)) => event,
+            (_, Item::Heartbeat(_)) => continue,
+            // That the phone is plugged in is recorded at any time, and then is
+            // old as well.
+            (_, Item::Gap(_)) => {
+                seq = None;
+                continue;
+            }
+        };
         assert!(seq.is_none_or(|seq| event.seq == seq + 1), "{event:?}");
         seq = Some(event.seq);
         match words(&event).as_str() {
             "retention pruned" => break,
+            told if told.starts_with("moved ") => {}
             told => assert!(event.carried && told.ends_with("newest"), "{event:?}"),
         }
     }
