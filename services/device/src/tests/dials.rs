@@ -1,15 +1,15 @@
 //! How usbmuxd is dialled: a few at a time, again and again, and not for ever.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fleetgate_runner::SendError;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::daemon::{ALICE, Daemon, host, udid, usb};
+use super::daemon::{ALICE, Daemon, host, udid, until, usb};
 use crate::{Dialer, HostConfig, Hosts, MuxError, UsbmuxdConfig};
 
 #[tokio::test(start_paused = true)]
@@ -18,16 +18,16 @@ async fn a_herd_that_arrives_while_nothing_is_accepted_gets_through_a_few_at_a_t
     let (scripted, mut daemon) = Daemon::new();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let peak = Arc::clone(&most);
-    let began = Instant::now();
+    let outage = Arc::new(OnceLock::<Instant>::new());
+    let began = Arc::clone(&outage);
     let dialer = Dialer::from_fn("herd", move || {
         let (scripted, now, most) = (scripted.clone(), Arc::clone(&now), Arc::clone(&most));
+        let began = Arc::clone(&began);
         Box::pin(async move {
             most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
             sleep(Duration::from_millis(1)).await;
             now.fetch_sub(1, Ordering::Relaxed);
-            // The listener itself is served from the start.
-            let full = began.elapsed() > Duration::from_millis(10) && began.elapsed() < OUTAGE;
-            if full {
+            if began.get().is_some_and(|began| began.elapsed() < OUTAGE) {
                 Err(io::ErrorKind::WouldBlock.into())
             } else {
                 scripted.dial().await
@@ -43,7 +43,8 @@ async fn a_herd_that_arrives_while_nothing_is_accepted_gets_through_a_few_at_a_t
         ..host("local", dialer)
     }]);
     let _listener = daemon.listening(&[usb(1, ALICE)]).await;
-    sleep(Duration::from_millis(20)).await;
+    until(&hosts, |view| view.devices.contains_key(&udid(ALICE))).await;
+    let began = *outage.get_or_init(Instant::now);
 
     let mut herd = JoinSet::new();
     for _ in 0..200 {
