@@ -230,6 +230,43 @@ pub enum LedgerError {
     },
 }
 
+impl LedgerError {
+    /// True if the same entry may be taken later: it was the place that failed,
+    /// and not what was asked for.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unavailable { .. }
+            | Self::Full { .. }
+            | Self::Storage { .. }
+            | Self::Interrupted => true,
+            Self::NotAFile { .. }
+            | Self::Directory { .. }
+            | Self::File { .. }
+            | Self::InUse { .. }
+            | Self::NewerSchema { .. }
+            | Self::Foreign { .. }
+            | Self::Corrupt { .. }
+            | Self::OlderSchema { .. }
+            | Self::BrokenChain { .. }
+            | Self::Schema { .. }
+            | Self::Duplicate { .. }
+            | Self::NotIntended { .. }
+            | Self::AlreadyConcluded { .. }
+            | Self::Unredacted { .. }
+            | Self::AliasTaken { .. }
+            | Self::Rejected { .. }
+            | Self::Closed
+            | Self::InvalidPageToken
+            | Self::PageTokenMismatch
+            | Self::InvalidCursor
+            | Self::ForeignCursor
+            | Self::CursorGap { .. }
+            | Self::UnreadableRow { .. }
+            | Self::UnreadableSettings { .. } => false,
+        }
+    }
+}
+
 /// What an error of the database means to whoever writes or reads.
 pub(crate) fn classify(path: &Path, patience: Duration, error: sqlx::Error) -> LedgerError {
     let path = path.to_owned();

@@ -38,11 +38,7 @@ pub(crate) fn not_set(error: &SettingsError) -> Status {
 
 /// An act that the ledger did not take.
 pub(crate) fn unrecorded(error: &LedgerError) -> Status {
-    let passes = matches!(
-        error,
-        LedgerError::Full { .. } | LedgerError::Storage { .. } | LedgerError::Interrupted
-    );
-    let refusal = if passes {
+    let refusal = if error.may_pass() {
         Refusal::new(Code::Unavailable, "LEDGER_UNAVAILABLE", error.to_string()).retry(Some(SOON))
     } else {
         ledger_refusal(error)

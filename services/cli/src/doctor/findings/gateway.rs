@@ -88,7 +88,7 @@ fn health(ledger: &LedgerHealth, space: Option<Space>) -> Option<Finding> {
         return Some(
             Finding::error("LEDGER_FAILING", &ledger.path)
                 .what(format!(
-                    "the ledger cannot be written, so that commands are refused: {why}{free}"
+                    "the ledger cannot be written, so that mutations are refused: {why}{free}"
                 ))
                 .advice(
                     "free space on its file system, and see that the gateway's user may write it; \
@@ -102,7 +102,7 @@ fn health(ledger: &LedgerHealth, space: Option<Space>) -> Option<Finding> {
 /// What the room that is left means.
 pub(super) fn room(path: &str, free: u64, total: Option<u64>) -> Option<Finding> {
     let advice = "free space, move the ledger ([ledger] path), or keep less of it ([ledger] \
-                  retention_max_age, retention_max_size); a full disk stops all commands";
+                  retention_max_age, retention_max_size); a full disk stops all mutations";
     let part = total.is_some_and(|total| free < total / SMALL_PART);
     let of = total.map_or_else(String::new, |total| format!(" of {}", size(total)));
     let what = format!("{}{of} are free where the ledger is", size(free));
