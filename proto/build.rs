@@ -10,11 +10,12 @@ use std::{env, fs};
 
 use prost::Message;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "fleetgate/v1/automation.proto",
     "fleetgate/v1/command.proto",
     "fleetgate/v1/device.proto",
     "fleetgate/v1/fleet.proto",
+    "fleetgate/v1/lease.proto",
     "fleetgate/v1/ledger.proto",
 ];
 
