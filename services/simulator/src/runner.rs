@@ -35,7 +35,7 @@ use crate::clock::Clock;
 use crate::gate::{Gate, Verdict};
 use crate::journal::Journal;
 use crate::launch::{Ending, Launch, words};
-use crate::phone::core::{InFlight, PhoneCore};
+use crate::phone::core::{InFlight, InHand, PhoneCore};
 use crate::report::RunnerReport;
 use crate::sync::lock;
 
@@ -58,6 +58,9 @@ pub(crate) struct Runner {
     ending: OnceLock<Ending>,
     queue: mpsc::Sender<Job>,
     book: Mutex<Book>,
+    /// Its own alone: one that was killed may have commands in hand for a
+    /// moment after the next is up.
+    in_hand: InHand,
 }
 
 /// When a runner started.
@@ -146,6 +149,7 @@ impl Runner {
                 ending: OnceLock::new(),
                 queue,
                 book: Mutex::default(),
+                in_hand: InHand::default(),
             },
             jobs,
         )
@@ -165,6 +169,11 @@ impl Runner {
     pub(crate) fn end(&self, ending: Ending) {
         self.ending.get_or_init(|| ending);
         self.stop.cancel();
+    }
+
+    /// How many commands it has in hand.
+    fn in_hand(&self) -> usize {
+        self.in_hand.get()
     }
 
     /// How it ended.
@@ -212,7 +221,7 @@ impl Runner {
                     id,
                     task,
                     outcome,
-                    in_flight: InFlight::count(phone),
+                    in_flight: InFlight::count(phone, &self.in_hand),
                 });
             }
             running

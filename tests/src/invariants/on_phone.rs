@@ -1,5 +1,7 @@
 //! What a phone says about commands: the deeds that words are held against.
 
+use std::time::Duration;
+
 use fleetgate_runner::{Budgets, CommandId, CommandKind, RunnerCode};
 use fleetgate_simulator::{Arrival, Decline, ObservedEffect, PhoneReport};
 
@@ -66,6 +68,11 @@ impl OnPhone {
     }
 }
 
+/// How long after a request was sent a loaded machine may be with noting that it
+/// came: the window runs from the one moment, and is looked at here from the
+/// other.
+const LATE: Duration = Duration::from_millis(250);
+
 /// The mutations that came while the runner had another in hand whose window was
 /// open still. Two limits: a lane may go on when the window has closed, and a
 /// loaded machine may be late with the verdict until then; and reads are let past
@@ -83,6 +90,7 @@ pub fn overtaking(report: &PhoneReport, budgets: &Budgets) -> Vec<Arrival> {
         if let Some(before) = before {
             // Connecting takes a part of the window.
             let window = budgets.budget(before.kind.class()).window.mul_f64(0.9);
+            let window = window.saturating_sub(LATE);
             let open = this.at.saturating_sub(before.at) < window;
             let in_hand = this.beside > before.beside + reads;
             if in_hand && open && this.command_id != before.command_id {

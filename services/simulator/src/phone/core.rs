@@ -8,6 +8,7 @@
 //! Which runner is up, and by whose doing, is in [`runners`].
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fleetgate_runner::{CommandId, CommandKind, RunnerCode, Udid};
@@ -155,14 +156,18 @@ impl PhoneCore {
         self.change(|state| state.faults.push(fault));
     }
 
-    /// Notes a request that the runner read.
-    pub(crate) fn note_arrival(&self, kind: CommandKind, command_id: Option<CommandId>) {
+    /// Notes a request that a runner read with so many commands in hand.
+    pub(crate) fn note_arrival(
+        &self,
+        kind: CommandKind,
+        command_id: Option<CommandId>,
+        beside: usize,
+    ) {
         let at = self.clock.at();
         self.change(|state| {
             if state.arrivals.len() == KEPT {
                 state.arrivals.pop_front();
             }
-            let beside = state.in_flight;
             state.arrivals.push_back(Arrival {
                 command_id,
                 kind,
@@ -255,25 +260,43 @@ impl PhoneCore {
     }
 }
 
+/// How many commands one runner has in hand.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InHand(Arc<AtomicUsize>);
+
+impl InHand {
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// One command between its acceptance by the runner and its verdict. Counts
-/// itself while it exists, on the phone and in the lab.
+/// itself while it exists, with its runner, on the phone and in the lab.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<PhoneCore>);
+pub(crate) struct InFlight {
+    phone: Arc<PhoneCore>,
+    in_hand: InHand,
+}
 
 impl InFlight {
-    pub(crate) fn count(phone: &Arc<PhoneCore>) -> Self {
+    pub(crate) fn count(phone: &Arc<PhoneCore>, in_hand: &InHand) -> Self {
+        in_hand.0.fetch_add(1, Ordering::AcqRel);
         phone.change(|state| {
             state.in_flight += 1;
             state.max_in_flight = state.max_in_flight.max(state.in_flight);
         });
         phone.load.enter();
-        Self(Arc::clone(phone))
+        Self {
+            phone: Arc::clone(phone),
+            in_hand: in_hand.clone(),
+        }
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.load.leave();
-        self.0.change(|state| state.in_flight -= 1);
+        self.phone.load.leave();
+        self.phone.change(|state| state.in_flight -= 1);
+        self.in_hand.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

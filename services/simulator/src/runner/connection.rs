@@ -81,7 +81,7 @@ async fn answer(
             command: Command::Device(DeviceCommand::Status),
             ..
         }) => {
-            phone.note_arrival(CommandKind::Status, None);
+            phone.note_arrival(CommandKind::Status, None, runner.in_hand());
             let reply = Reply::Status(runner.status(&phone.clock));
             return answer_at_once(phone, stream, CommandKind::Status, reply).await;
         }
@@ -89,7 +89,7 @@ async fn answer(
             command: Command::Device(DeviceCommand::CommandStatus { of }),
             ..
         }) => {
-            phone.note_arrival(CommandKind::CommandStatus, Some(of.clone()));
+            phone.note_arrival(CommandKind::CommandStatus, Some(of.clone()), runner.in_hand());
             let reply = Reply::CommandStatus(runner.book().journal.look_up(&of));
             return answer_at_once(phone, stream, CommandKind::CommandStatus, reply).await;
         }
@@ -110,7 +110,7 @@ async fn answer(
         }) => (command_id, Task::Refuse(kind, verdict)),
     };
     let kind = task.kind();
-    phone.note_arrival(kind, id.clone());
+    phone.note_arrival(kind, id.clone(), runner.in_hand());
     let fault = phone.take_fault(Stage::Arrival, Some(kind));
     if fault == Some(Injection::ReplyLostBeforeExecution) {
         return Ok(());
