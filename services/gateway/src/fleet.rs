@@ -193,16 +193,14 @@ impl Fleet {
     /// Where a usbmuxd has been connected to just now, a phone of which nothing
     /// is known yet gets a moment to be announced.
     pub(crate) async fn resolve(&self, name: &str) -> Option<Udid> {
-        let mut count = self.roster.count();
         let since = {
             let view = self.ground.hosts.view();
             let view = view.borrow();
             view.hosts.iter().map(|host| host.since).max()
         };
         let settled = since.unwrap_or_else(Instant::now) + self.settle;
-        let known = count.wait_for(|_| self.known(name).is_some());
-        timeout_at(settled, known).await.ok()?.ok()?;
-        self.known(name)
+        let known = self.roster.until(|| self.known(name));
+        timeout_at(settled, known).await.ok()
     }
 
     fn known(&self, name: &str) -> Option<Udid> {

@@ -4,6 +4,10 @@
 //!
 //! A phone has one place under its canonical UDID, whatever it is called; it is
 //! never forgotten while the process lives.
+//!
+//! Invariant: nobody waits for one lock while holding another. Whoever is told
+//! of a phone looks at the phones, so that it is told of without their lock, and
+//! looks without that of the news.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -18,16 +22,18 @@ use super::phone::Phone;
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     phones: RwLock<BTreeMap<Udid, Arc<Phone>>>,
-    /// How many there are.
-    count: watch::Sender<usize>,
+    /// Tells that one was taken in.
+    news: watch::Sender<()>,
 }
 
 impl Roster {
     /// Takes a phone in.
     pub(super) fn add(&self, phone: Arc<Phone>) {
-        let mut phones = self.phones.write().unwrap_or_else(PoisonError::into_inner);
-        phones.insert(phone.udid.clone(), phone);
-        self.count.send_replace(phones.len());
+        {
+            let mut phones = self.phones.write().unwrap_or_else(PoisonError::into_inner);
+            phones.insert(phone.udid.clone(), phone);
+        }
+        self.news.send_replace(());
     }
 
     /// One phone.
@@ -46,9 +52,19 @@ impl Roster {
         })
     }
 
-    /// Changes whenever a phone is taken in.
-    pub(super) fn count(&self) -> watch::Receiver<usize> {
-        self.count.subscribe()
+    /// Looks until there is something to be seen: now, and after each phone that
+    /// is taken in.
+    pub(super) async fn until<T>(&self, look: impl Fn() -> Option<T>) -> T {
+        // From before the first look, so that nothing is missed between two.
+        let mut news = self.news.subscribe();
+        loop {
+            // Not by `wait_for`, which looks under a lock.
+            if let Some(seen) = look() {
+                return seen;
+            }
+            // Cannot fail: the sender lives as long as this.
+            news.changed().await.ok();
+        }
     }
 
     fn read<T>(&self, look: impl FnOnce(&BTreeMap<Udid, Arc<Phone>>) -> T) -> T {
@@ -60,7 +76,10 @@ impl Roster {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
+    use std::pin::pin;
+    use std::time::{Duration, SystemTime};
+
+    use futures_util::FutureExt;
 
     use super::*;
 
@@ -88,6 +107,55 @@ mod tests {
         assert_eq!(after(None, 1), earlier.udid.as_str());
         assert_eq!(after(Some(&earlier.udid), 9), later.udid.as_str());
         assert_eq!(after(Some(&later.udid), 9), "");
-        assert_eq!(*roster.count().borrow(), 2);
+    }
+
+    /// Fails where this would go on for ever.
+    fn in_time(work: impl FnOnce() + Send + 'static) {
+        let (done, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            work();
+            done.send(()).unwrap();
+        });
+        ended.recv_timeout(Duration::from_secs(10)).unwrap();
+    }
+
+    #[test]
+    fn a_phone_can_be_taken_in_while_somebody_looks_for_one() {
+        in_time(|| {
+            let roster = Roster::default();
+            let wanted = phone("00008110-000978540290401E");
+            let look = || {
+                roster.add(Arc::clone(&wanted));
+                roster.get(&wanted.udid)
+            };
+            assert!(roster.until(look).now_or_never().is_some());
+        });
+    }
+
+    #[test]
+    fn phones_can_be_looked_at_while_one_is_taken_in_and_not_told_of_yet() {
+        in_time(|| {
+            let roster = Arc::<Roster>::default();
+            let (news, new) = (roster.news.subscribe(), phone("00008110-000978540290401E"));
+            let nobody_is_told = news.borrow();
+            let (other, its) = (Arc::clone(&roster), Arc::clone(&new));
+            let adding = std::thread::spawn(move || other.add(its));
+            while roster.get(&new.udid).is_none() {
+                std::thread::yield_now();
+            }
+            drop(nobody_is_told);
+            adding.join().unwrap();
+        });
+    }
+
+    #[tokio::test]
+    async fn whoever_looks_for_a_phone_sees_it_once_it_is_taken_in() {
+        let (roster, new) = (Roster::default(), phone("00008110-000978540290401E"));
+        let mut seen = pin!(roster.until(|| roster.get(&new.udid)));
+        assert!(seen.as_mut().now_or_never().is_none());
+        roster.add(phone("00008020-00060D691AD8003A"));
+        assert!(seen.as_mut().now_or_never().is_none());
+        roster.add(Arc::clone(&new));
+        assert_eq!(seen.await.udid, new.udid);
     }
 }
