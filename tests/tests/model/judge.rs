@@ -7,11 +7,12 @@ use std::ops::AddAssign;
 
 use fleetgate_proto::v1::{
     CommandRecord, Fate, GetCommandRequest, ListCommandsRequest, ListCommandsResponse,
+    ListDevicesRequest,
 };
 use fleetgate_runner::Budgets;
 use fleetgate_simulator::PhoneReport;
 use fleetgate_tests::invariants::{OnPhone, OnRecord, Story, overtaking};
-use fleetgate_tests::{PATIENCE, Rig, pause};
+use fleetgate_tests::{PATIENCE, Rig, pause, soon};
 use tokio::time::Instant;
 use tonic::Code;
 
@@ -71,6 +72,7 @@ pub(crate) async fn judge(
 ) -> Result<Judgement, Vec<Broken>> {
     let rig = world.rig().await;
     let mut broken = Vec::new();
+    soon("the end of all lanes", lanes_are_empty(&rig)).await;
     if let Some(open) = still_open(&rig).await {
         broken.push(Broken {
             phone: 0,
@@ -191,6 +193,23 @@ impl Known {
                 words: format!("phone {phone}: {words}"),
             })
             .collect()
+    }
+}
+
+/// Waits until nothing is queued or in flight. What a caller left behind may
+/// have no row yet, and gets one while the ledger is walked.
+async fn lanes_are_empty(rig: &Rig) {
+    loop {
+        let request = ListDevicesRequest {
+            page_size: 1000,
+            ..ListDevicesRequest::default()
+        };
+        let listed = rig.fleet().list_devices(request).await.unwrap();
+        let mut devices = listed.get_ref().devices.iter();
+        if devices.all(|phone| phone.queued_commands == 0 && phone.command_in_flight.is_none()) {
+            return;
+        }
+        pause().await;
     }
 }
 

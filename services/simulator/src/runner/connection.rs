@@ -89,7 +89,11 @@ async fn answer(
             command: Command::Device(DeviceCommand::CommandStatus { of }),
             ..
         }) => {
-            phone.note_arrival(CommandKind::CommandStatus, Some(of.clone()), runner.in_hand());
+            phone.note_arrival(
+                CommandKind::CommandStatus,
+                Some(of.clone()),
+                runner.in_hand(),
+            );
             let reply = Reply::CommandStatus(runner.book().journal.look_up(&of));
             return answer_at_once(phone, stream, CommandKind::CommandStatus, reply).await;
         }
