@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use fleetgate_ledger::{CommandRow, Conclusion, Ledger};
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::{Command, CommandKind, Fate, Point, Reply, Udid};
-use fleetgate_session::{Failed, Failure, Job, Receipt, Session, Success};
+use fleetgate_session::{Failed, Failure, Job, Leave, Origin, Receipt, Session, Success};
 use prost::Message;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -214,7 +214,12 @@ impl Core {
                 command_id: asked.command_id.clone(),
                 command: asked.command.clone(),
                 deadline: deadline.instant(),
-                caller: caller.clone(),
+                origin: Origin {
+                    address: caller.clone(),
+                    principal: None,
+                    lease: None,
+                },
+                leave: Leave::unconditional(),
             };
             let answer = self.attend(session, job, admitted).await;
             match answer {

@@ -140,7 +140,7 @@ async fn conclude(
         device,
         intended,
         subject,
-        caller,
+        origin,
         receipt,
         reason,
         message,
@@ -173,7 +173,7 @@ async fn conclude(
             Subject::Unresolved(_) => Map::new(),
         },
         asked,
-        caller,
+        caller: origin.address,
     };
     ledger.record(NewRecord { command, outcome }).await
 }
@@ -183,7 +183,7 @@ fn intended(intent: Intent, asked: Map<String, Value>) -> NewIntent {
         device,
         command_id,
         command,
-        caller,
+        origin,
     } = intent;
     NewIntent {
         command_id,
@@ -192,7 +192,7 @@ fn intended(intent: Intent, asked: Map<String, Value>) -> NewIntent {
         app_bundle_id: command.bundle_id().cloned(),
         parameters: command.recorded(),
         asked,
-        caller,
+        caller: origin.address,
     }
 }
 

@@ -89,6 +89,7 @@ pub(crate) fn code(failure: &Failure, receipt: &Receipt) -> Code {
         Failure::Duplicate | Failure::IdConflict { .. } => Code::AlreadyExists,
         // What it is due to explains the failure and does not change it.
         Failure::Draining { failure, .. } | Failure::Paused { failure } => code(failure, receipt),
+        Failure::Withdrawn(_) => Code::PermissionDenied,
         Failure::Crashed => Code::Internal,
     }
 }

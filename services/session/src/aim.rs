@@ -103,7 +103,7 @@ where
                     };
                     let subject = Subject::from(turn.command);
                     recorder
-                        .note(Ended::failed(subject, turn.caller.as_deref(), &failed))
+                        .note(Ended::failed(subject, turn.origin, &failed))
                         .await;
                     Err(failed)
                 }

@@ -107,6 +107,7 @@ impl Sign {
                 | Failure::IdConflict { .. }
                 | Failure::Draining { .. }
                 | Failure::Paused { .. }
+                | Failure::Withdrawn(_)
                 | Failure::Closed
                 | Failure::Crashed => None,
             },

@@ -12,6 +12,7 @@ use fleetgate_runner::{Effect, InvalidReply, JournalState, RunnerCode, RunnerErr
 
 use crate::condition::Drain;
 use crate::job::Receipt;
+use crate::leave::Withdrawn;
 use crate::record::RecordError;
 
 /// A command that failed, and the facts about it.
@@ -101,6 +102,9 @@ pub enum Failure {
         #[source]
         failure: Box<Failure>,
     },
+    /// The leave to send it was withdrawn before it was. Nothing was sent.
+    #[error(transparent)]
+    Withdrawn(Withdrawn),
     /// The session is shut down.
     #[error("the gateway is draining")]
     Closed,
@@ -130,6 +134,7 @@ impl Failure {
             Self::Record(_) => "LEDGER_UNAVAILABLE",
             Self::Duplicate => "DUPLICATE_COMMAND_ID",
             Self::IdConflict { .. } => "COMMAND_ID_CONFLICT",
+            Self::Withdrawn(withdrawn) => withdrawn.reason,
             Self::Closed => "GATEWAY_DRAINING",
             Self::Crashed => "INTERNAL",
         }
@@ -188,6 +193,7 @@ impl Failure {
                 "the runner is being launched or recycled: commands wait for it, so try later, or \
                  allow more time"
             }
+            Self::Withdrawn(withdrawn) => return withdrawn.hint.as_deref().map(Cow::from),
             Self::Reply(_) | Self::Record(_) | Self::Closed | Self::Crashed => return None,
         };
         Some(hint.into())
@@ -211,6 +217,7 @@ impl Failure {
             | Self::IdConflict { .. }
             | Self::Draining { .. }
             | Self::Paused { .. }
+            | Self::Withdrawn(_)
             | Self::Closed
             | Self::Crashed => self,
         }
@@ -273,9 +280,11 @@ fn pause_that_may_help(failure: &Failure) -> Option<Duration> {
         }
         // Not as long as a launch may take: what is asked for meanwhile waits.
         Failure::Paused { failure } => pause_that_may_help(failure).map(|_short| LATER),
-        Failure::Reply(_) | Failure::Duplicate | Failure::IdConflict { .. } | Failure::Crashed => {
-            None
-        }
+        Failure::Reply(_)
+        | Failure::Duplicate
+        | Failure::IdConflict { .. }
+        | Failure::Withdrawn(_)
+        | Failure::Crashed => None,
     }
 }
 

@@ -283,6 +283,7 @@ impl Gauge {
             | Failure::IdConflict { .. }
             | Failure::Draining { .. }
             | Failure::Paused { .. }
+            | Failure::Withdrawn(_)
             | Failure::Closed
             | Failure::Crashed => false,
         };

@@ -5,6 +5,9 @@ use std::time::Duration;
 use fleetgate_runner::{Command, CommandId, CommandKind, Effect, Fate, Point, Reply};
 use tokio::time::Instant;
 
+use crate::leave::Leave;
+use crate::origin::Origin;
+
 /// One command for one device.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -17,7 +20,10 @@ pub struct Job {
     /// When its caller stops waiting, the wait for a turn included.
     pub deadline: Option<Instant>,
     /// Who asked, for the record.
-    pub caller: Option<String>,
+    pub origin: Origin,
+    /// By whose leave it is sent. For a caller that joins a command it is the
+    /// first's that counts, but that each who shares a snapshot has its own.
+    pub leave: Leave,
 }
 
 /// The facts about one command that go with every answer, good or bad.

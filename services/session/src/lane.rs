@@ -317,7 +317,7 @@ where
             let note = async move {
                 let subject = Subject::from(turn.command);
                 recorder
-                    .note(Ended::failed(subject, turn.caller.as_deref(), &failed))
+                    .note(Ended::failed(subject, turn.origin, &failed))
                     .await;
             };
             self.notes.spawn(note.instrument(span));

@@ -53,7 +53,9 @@ mod hold;
 mod inquiry;
 mod job;
 mod lane;
+mod leave;
 mod on_record;
+mod origin;
 mod probe;
 mod queue;
 mod reconcile;
@@ -79,6 +81,8 @@ pub use config::SessionConfig;
 pub use failure::{Failed, Failure};
 pub use gauge::Vitals;
 pub use job::{Job, Receipt, Success};
+pub use leave::{Leave, Withdrawn};
+pub use origin::{LeaseStamp, Origin};
 pub use probe::{Probe, ProbeWindow};
 pub use record::{
     Conclusion, Intent, Record, RecordError, RecordErrorKind, Resolution, Subject, Unsettled,

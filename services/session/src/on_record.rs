@@ -138,7 +138,7 @@ where
     // Both to their ends: whether there is an intent to conclude must be known
     // even if the connection failed first.
     let (outcome, intent) = future::join(execution, intent).await;
-    let ended = Ended::of(turn.command, turn.caller.as_deref(), &outcome);
+    let ended = Ended::of(turn.command, turn.origin, &outcome);
     let Err(error) = intent else {
         let concluded = recorder.clone().conclude(ended).await;
         let raise = |doubt: Doubt| {
@@ -230,7 +230,7 @@ where
     }
     let outcome = execute(inner, &turn, Clearance::granted(), &desk.gauge).await;
     desk.recorder
-        .note(Ended::of(turn.command, turn.caller.as_deref(), &outcome))
+        .note(Ended::of(turn.command, turn.origin, &outcome))
         .await;
     outcome
 }

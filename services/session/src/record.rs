@@ -14,6 +14,7 @@ use fleetgate_runner::{BundleId, Command, CommandId, CommandKind, Point, Reply, 
 
 use crate::failure::Failure;
 use crate::job::Receipt;
+use crate::origin::Origin;
 
 /// One entry.
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ pub struct Intent {
     /// What exactly will be sent.
     pub command: Command,
     /// Who asked.
-    pub caller: Option<String>,
+    pub origin: Origin,
 }
 
 /// A command that has ended.
@@ -53,7 +54,7 @@ pub struct Conclusion {
     /// What was asked.
     pub subject: Subject,
     /// Who asked.
-    pub caller: Option<String>,
+    pub origin: Origin,
     /// What became of it.
     pub receipt: Receipt,
     /// Why it failed, as a code.

@@ -16,6 +16,7 @@ use tower::{Service, ServiceExt};
 use crate::backoff::Backoff;
 use crate::failure::{Failed, Failure};
 use crate::job::{Receipt, Success};
+use crate::origin::Origin;
 use crate::record::{
     Conclusion, Intent, Record, RecordError, RecordErrorKind, Resolution, Subject,
 };
@@ -41,7 +42,7 @@ struct NoAnswer(Duration);
 #[derive(Debug)]
 pub(crate) struct Ended<'a> {
     subject: Subject,
-    caller: Option<&'a str>,
+    origin: Origin,
     receipt: &'a Receipt,
     outcome: Result<Option<&'a Reply>, &'a Failure>,
 }
@@ -50,7 +51,7 @@ impl<'a> Ended<'a> {
     /// A resolved command's end.
     pub(crate) fn of(
         command: Command,
-        caller: Option<&'a str>,
+        origin: Origin,
         outcome: &'a Result<Success, Failed>,
     ) -> Self {
         let subject = Subject::Resolved(command);
@@ -58,18 +59,18 @@ impl<'a> Ended<'a> {
             Ok(Success { receipt, reply }) => Self {
                 outcome: Ok(receipt.kind.is_mutation().then_some(reply)),
                 subject,
-                caller,
+                origin,
                 receipt,
             },
-            Err(failed) => Self::failed(subject, caller, failed),
+            Err(failed) => Self::failed(subject, origin, failed),
         }
     }
 
     /// The end of a command that failed, resolved or not.
-    pub(crate) fn failed(subject: Subject, caller: Option<&'a str>, failed: &'a Failed) -> Self {
+    pub(crate) fn failed(subject: Subject, origin: Origin, failed: &'a Failed) -> Self {
         Self {
             subject,
-            caller,
+            origin,
             receipt: &failed.receipt,
             outcome: Err(&failed.failure),
         }
@@ -95,7 +96,7 @@ where
             device: self.device.clone(),
             command_id: turn.command_id,
             command: turn.command,
-            caller: turn.caller,
+            origin: turn.origin,
         };
         self.enter(Record::Intent(intent), self.patience).await
     }
@@ -199,7 +200,7 @@ where
     fn conclusion(&self, ended: Ended<'_>, intended: bool) -> Conclusion {
         let Ended {
             subject,
-            caller,
+            origin,
             receipt,
             outcome,
         } = ended;
@@ -210,7 +211,7 @@ where
         Conclusion {
             device: self.device.clone(),
             intended,
-            caller: caller.map(ToOwned::to_owned),
+            origin,
             receipt: receipt.clone(),
             reason: failure.map(|failure| failure.reason().to_owned()),
             message: failure.map(|failure| subject.redact(failure.to_string())),

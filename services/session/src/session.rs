@@ -50,7 +50,7 @@ const INBOX: usize = 32;
 /// use std::time::Duration;
 ///
 /// use fleetgate_runner::{Command, CommandId, DeviceCommand, Envelope, Exchange, Fate, Reply};
-/// use fleetgate_session::{Job, Record, Session, SessionConfig};
+/// use fleetgate_session::{Job, Leave, Origin, Record, Session, SessionConfig};
 /// use tower::{ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -70,7 +70,8 @@ const INBOX: usize = 32;
 ///     command_id: CommandId::mint(),
 ///     command: Command::Device(DeviceCommand::Shutdown),
 ///     deadline: None,
-///     caller: None,
+///     origin: Origin::default(),
+///     leave: Leave::unconditional(),
 /// };
 /// let success = session.oneshot(job).await?;
 /// assert_eq!(success.receipt.fate, Fate::Completed);

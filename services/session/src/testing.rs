@@ -21,6 +21,8 @@ use tower_test::mock::{self, Handle, Mock, SendResponse};
 
 use crate::dispatch::Dispatch;
 use crate::job::Job;
+use crate::leave::Leave;
+use crate::origin::Origin;
 use crate::record::{Conclusion, Record, RecordError, RecordErrorKind, Resolution};
 use crate::turn::Turn;
 
@@ -98,7 +100,11 @@ pub(crate) fn job(name: &str, command: Command<Point>) -> Job {
         command_id: id(name),
         command,
         deadline: None,
-        caller: Some("alice".to_owned()),
+        origin: Origin {
+            principal: Some("alice".to_owned()),
+            ..Origin::default()
+        },
+        leave: Leave::unconditional(),
     }
 }
 

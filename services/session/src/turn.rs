@@ -8,6 +8,8 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::job::{Job, Receipt};
+use crate::leave::Leave;
+use crate::origin::Origin;
 use crate::tally::Tally;
 
 /// A command whose turn it is, or will be.
@@ -18,7 +20,9 @@ pub(crate) struct Turn<P = AppPoint> {
     /// What to do.
     pub(crate) command: Command<P>,
     /// Who asked.
-    pub(crate) caller: Option<String>,
+    pub(crate) origin: Origin,
+    /// By whose leave.
+    pub(crate) leave: Leave,
     /// How long it is worth trying.
     pub(crate) patience: Patience,
     /// When it began to wait.
@@ -46,7 +50,8 @@ impl From<Job> for Turn<Point> {
         Self {
             command_id: job.command_id,
             command: job.command,
-            caller: job.caller,
+            origin: job.origin,
+            leave: job.leave,
             patience: Patience::until(job.deadline),
             since: Instant::now(),
             queue_wait: Duration::ZERO,
@@ -71,7 +76,8 @@ impl<P> Turn<P> {
         Turn {
             command_id: self.command_id,
             command,
-            caller: self.caller,
+            origin: self.origin,
+            leave: self.leave,
             patience: self.patience,
             since: self.since,
             queue_wait: self.queue_wait,

@@ -206,7 +206,7 @@ async fn a_read_is_noted_once_at_its_end() {
     assert_eq!(ledger.lines(), ["note c-1 Completed"]);
     let conclusion = ledger.conclusion();
     assert_eq!(conclusion.device, device());
-    assert_eq!(conclusion.caller.as_deref(), Some("alice"));
+    assert_eq!(conclusion.origin.principal.as_deref(), Some("alice"));
     assert!(!conclusion.intended);
     assert_eq!((conclusion.reason, conclusion.message), (None, None));
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::job::Job;
+use crate::leave::Leave;
+use crate::origin::Origin;
 use crate::testing::{bundle_id, id, screenshot, snapshot, tap, viewport};
 
 mod model;
@@ -14,7 +16,8 @@ fn turn(name: usize, command: Command<Point>, deadline: Option<Instant>) -> Turn
         command_id,
         command,
         deadline,
-        caller: None,
+        origin: Origin::default(),
+        leave: Leave::unconditional(),
     })
 }
 
