@@ -24,6 +24,7 @@ mod env;
 mod fleet;
 mod hosts;
 mod launches;
+mod leases;
 #[cfg(test)]
 mod tests;
 mod together;
@@ -35,6 +36,7 @@ pub use devices::{DeviceConfig, Devices};
 pub use fleet::{AdminSection, HealthSection, RunnerSection};
 pub use hosts::{HostConfig, Hosts, LOCAL};
 pub use launches::{LaunchCommand, LaunchConfig, LaunchWay, Launches};
+pub use leases::LeasesSection;
 pub use together::Discord;
 pub use values::{Alias, Labels, Listen, Name, RunnerPort, UnusableValue};
 
@@ -60,6 +62,8 @@ pub struct Config {
     pub health: HealthSection,
     /// `[[device]]`: phones that are known by name.
     pub device: Devices,
+    /// `[leases]`: how long phones are lent, and to whom first.
+    pub leases: LeasesSection,
     /// `[admin]`: where the process tells how it fares.
     pub admin: AdminSection,
     /// `[log]`: what the process writes about itself.

@@ -35,6 +35,18 @@ pub enum Discord {
         /// The longest.
         max: Duration,
     },
+    /// What a lease gets that asks for nothing is more than it might ask for.
+    #[error("{key} of [leases] is {value:?}, longer than its {limit_key}, {limit:?}")]
+    Lease {
+        /// The key of the default.
+        key: &'static str,
+        /// The default.
+        value: Duration,
+        /// The key of the limit.
+        limit_key: &'static str,
+        /// The limit.
+        limit: Duration,
+    },
 }
 
 impl Config {
@@ -57,6 +69,14 @@ impl Config {
             if self.host.iter().any(|host| host.address == *address) {
                 return Some(Discord::OneAddress(address.clone()));
             }
+        }
+        if let Some((key, value, limit_key, limit)) = self.leases.discord() {
+            return Some(Discord::Lease {
+                key,
+                value,
+                limit_key,
+                limit,
+            });
         }
         let (initial, max) = (self.health.backoff_initial, self.health.backoff_max);
         (initial > max).then_some(Discord::Backoff { initial, max })
