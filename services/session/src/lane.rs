@@ -29,15 +29,21 @@
 //! `status` goes past the lane, as on the runner, in tasks that belong to the
 //! lane as well and are bounded in number.
 //!
+//! A command whose leave is withdrawn while it waits ends then, whatever keeps
+//! it from starting, and is not sent; [`OnRecord`] has the last look. One that
+//! has started keeps its leave until it has ended.
+//!
 //! A command that is answered from the queue is answered at once and put on
 //! record beside, unless as many entries as the queue has places are pending
 //! already; that a mutation is not on record proves as much. One that was never
 //! let in is not recorded at all: its caller is told, and a flood must not
 //! become a flood of writes.
+//!
+//! [`OnRecord`]: crate::on_record::OnRecord
 
 use std::panic::AssertUnwindSafe;
 
-use fleetgate_runner::{Effect, Fate, Point};
+use fleetgate_runner::Point;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use tokio::sync::{mpsc, oneshot};
@@ -51,11 +57,16 @@ use crate::config::SessionConfig;
 use crate::failure::{Failed, Failure};
 use crate::gauge::Gauge;
 use crate::job::Success;
+use crate::leave::any_withdrawn;
 use crate::queue::{Caller, Cut, Expired, Gate, Queue, Refusal, Refused};
 use crate::record::{Record, RecordError, Subject};
 use crate::recorder::{Ended, Recorder};
 use crate::traffic::Traffic;
 use crate::turn::Turn;
+
+mod answer;
+
+use answer::{answer, attend, overdue, unsent, until};
 
 /// How a command ended.
 pub(crate) type Outcome = Result<Success, Failed>;
@@ -142,6 +153,7 @@ where
         let (mut closed, mut drained, mut abandoned) = (false, false, false);
         loop {
             self.expire();
+            self.withdraw();
             // In this order: an abandonment opens the gate as well.
             let (is_paused, by_gauge) = (traffic.is_paused(), gauge.gate());
             let gate = match by_gauge {
@@ -178,6 +190,7 @@ where
                 () = gauge.until_gate_is_not(by_gauge) => {}
                 () = traffic.until_paused_is(!is_paused) => {}
                 () = until(self.queue.next_deadline()) => {}
+                () = any_withdrawn(self.queue.leaves()) => {}
                 Some(ended) = self.beside.join_next() => report(ended),
                 Some(ended) = self.notes.join_next() => report(ended),
                 submission = inbox.recv(), if !drained => match submission {
@@ -200,6 +213,18 @@ where
 
     fn admit(&mut self, submission: Submission) {
         let Submission { turn, caller } = submission;
+        if let Some(withdrawn) = turn.leave.withdrawn()
+            && !self.knows(&turn)
+        {
+            let worth_a_note = self.is_worth_a_note();
+            let (to, last) = (caller.to, true);
+            self.cut(
+                Cut { turn, to, last },
+                Failure::Withdrawn(withdrawn),
+                worth_a_note,
+            );
+            return;
+        }
         if self.queue.is_crowded() {
             self.queue.make_room(ReplyTo::is_closed);
         }
@@ -279,14 +304,24 @@ where
     fn expire(&mut self) {
         let Expired { waiting, running } = self.queue.expire(Instant::now());
         for cut in waiting {
-            // A ledger that is slower than deadlines pass must not pile up
-            // entries that prove no more than their absence.
-            let worth_a_note = self.notes.len() < self.limits.queue_capacity;
+            let worth_a_note = self.is_worth_a_note();
             self.cut(cut, Failure::DeadlineInQueue, worth_a_note);
         }
         for (turn, to) in running {
             answer(to, Err(overdue(&turn)));
         }
+    }
+
+    fn withdraw(&mut self) {
+        for (cut, withdrawn) in self.queue.withdraw() {
+            self.cut(cut, Failure::Withdrawn(withdrawn), true);
+        }
+    }
+
+    /// A ledger that is slower than deadlines pass must not pile up entries that
+    /// prove no more than their absence.
+    fn is_worth_a_note(&self) -> bool {
+        self.notes.len() < self.limits.queue_capacity
     }
 
     /// The failure of a command that was not sent, with what that is probably
@@ -312,35 +347,21 @@ where
         let failed = unsent(&turn, self.explain(failure));
         if last && worth_a_note {
             let recorder = self.recorder.clone();
-            let span = turn.span.clone();
             let failed = failed.clone();
+            // Without the turn's leave: nothing more is done by it.
+            let Turn {
+                command,
+                origin,
+                span,
+                ..
+            } = turn;
             let note = async move {
-                let subject = Subject::from(turn.command);
-                recorder
-                    .note(Ended::failed(subject, turn.origin, &failed))
-                    .await;
+                let subject = Subject::from(command);
+                recorder.note(Ended::failed(subject, origin, &failed)).await;
             };
             self.notes.spawn(note.instrument(span));
         }
         answer(to, Err(failed));
-    }
-}
-
-/// Waits for a command that goes past the lane, and stops waiting at the
-/// caller's deadline.
-async fn attend(
-    turn: Turn<Point>,
-    mut execution: BoxFuture<'static, Outcome>,
-    caller: Caller<ReplyTo>,
-) {
-    let Caller { deadline, to } = caller;
-    tokio::select! {
-        biased;
-        outcome = &mut execution => answer(to, outcome),
-        () = until(deadline) => {
-            answer(to, Err(overdue(&turn)));
-            execution.await.ok();
-        }
     }
 }
 
@@ -349,32 +370,5 @@ async fn attend(
 fn report(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "a task beside the lane ended by a panic");
-    }
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// A caller that is gone by now needs no answer.
-fn answer(to: ReplyTo, outcome: Outcome) {
-    to.send(outcome).ok();
-}
-
-fn unsent(turn: &Turn<Point>, failure: Failure) -> Failed {
-    Failed {
-        receipt: turn.receipt(Fate::NotSent, Effect::None),
-        failure,
-    }
-}
-
-/// The command goes on: its fate is not known yet.
-fn overdue(turn: &Turn<Point>) -> Failed {
-    Failed {
-        receipt: turn.receipt(Fate::Unknown, Effect::Unknown),
-        failure: Failure::DeadlineExceeded,
     }
 }

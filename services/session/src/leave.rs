@@ -6,11 +6,15 @@
 //! whether anybody waits for it or not, so that the giver, having withdrawn it,
 //! knows by [`Sender::closed`] when nothing is under way by it any more.
 //!
-//! Invariant: a giver that is gone has withdrawn nothing.
+//! What was withdrawn stays so. Invariant: a giver that is gone has withdrawn
+//! nothing.
 //!
 //! [`Failure::Withdrawn`]: crate::Failure::Withdrawn
 //! [`Sender::closed`]: tokio::sync::watch::Sender::closed
 
+use std::future;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
 /// Leave to send a command; clones are the same leave.
@@ -45,14 +49,31 @@ impl Leave {
         self.0.as_ref()?.borrow().clone()
     }
 
-    /// Waits until it is withdrawn: for ever if it never is, be it because
-    /// nobody is left to do so. Holds the leave meanwhile.
-    pub(crate) async fn until_withdrawn(&self) {
-        if let Some(mut withdrawn) = self.0.clone()
-            && withdrawn.wait_for(Option::is_some).await.is_ok()
-        {
-            return;
-        }
-        std::future::pending().await
+    /// True once it has been withdrawn.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|withdrawn| withdrawn.borrow().is_some())
     }
 }
+
+/// Waits until one of these is withdrawn: for ever if none ever is, be it
+/// because nobody is left to do so. Holds them meanwhile.
+pub(crate) async fn any_withdrawn(leaves: impl Iterator<Item = &Leave>) {
+    let mut given: Vec<_> = leaves.filter_map(|leave| leave.0.as_ref()).collect();
+    // What waits is mostly by one leave.
+    given.dedup_by(|one, other| one.same_channel(other));
+    let mut withdrawals: FuturesUnordered<_> = given.into_iter().map(withdrawal).collect();
+    if withdrawals.next().await.is_none() {
+        future::pending::<()>().await;
+    }
+}
+
+async fn withdrawal(of: &watch::Receiver<Option<Withdrawn>>) {
+    if of.clone().wait_for(Option::is_some).await.is_err() {
+        future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

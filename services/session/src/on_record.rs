@@ -23,6 +23,10 @@
 //! - refused otherwise: nothing was sent. It may have been committed though its
 //!   acknowledgement was lost, so it is ended as not sent if it is there.
 //!
+//! Before the intent comes the last look at the command's leave, which may have
+//! been withdrawn since its turn came: while the viewport was read for it, for
+//! instance. From the intent on it is in flight, and goes on.
+//!
 //! A read has no intent, and is served even if it cannot be put on record.
 //!
 //! Every verdict passes here, so this is where it is heard how the runner fares.
@@ -30,7 +34,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use fleetgate_runner::{Budgets, Clearance, Fate, JournalState, Refused};
+use fleetgate_runner::{Budgets, Clearance, Effect, Fate, JournalState, Refused};
 use futures_util::future::{self, BoxFuture, FutureExt, TryFutureExt};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
@@ -42,7 +46,7 @@ use crate::failure::{Failed, Failure};
 use crate::gauge::Gauge;
 use crate::hold::{Held, Raised};
 use crate::job::{Receipt, Success};
-use crate::record::{Record, RecordError, RecordErrorKind, Resolution};
+use crate::record::{Record, RecordError, RecordErrorKind, Resolution, Subject};
 use crate::recorder::{Ended, Recorder};
 use crate::settle::settle;
 use crate::turn::Turn;
@@ -130,6 +134,15 @@ where
         docket,
         budgets,
     } = desk;
+    if let Some(withdrawn) = turn.leave.withdrawn() {
+        let failed = Failed {
+            receipt: turn.receipt(Fate::NotSent, Effect::None),
+            failure: Failure::Withdrawn(withdrawn),
+        };
+        let ended = Ended::failed(Subject::Resolved(turn.command), turn.origin, &failed);
+        recorder.note(ended).await;
+        return Err(failed);
+    }
     let (begin, ids_before) = (Instant::now(), docket.count_id());
     let intent = recorder.clone().intend(turn.clone()).boxed().shared();
     let refusal = |error| Refused(Arc::new(error));

@@ -7,7 +7,8 @@
 //!      │               │    ▲                 │    ▲
 //!      │ full, or      │    ├── same snapshot ┼────┤  share
 //!      │ an id of      │    └── same id ──────┼────┘  attach
-//!      │ another       │ deadline             │ deadline
+//!      │ another       │ deadline, or         │ deadline
+//!      │               │ leave withdrawn      │
 //!      ▼               ▼                      ▼
 //!   refused       answered, never sent    answered; the command goes on
 //! ```
@@ -22,17 +23,28 @@
 //! - A caller shares another's snapshot only if it is of the same app, and
 //!   nothing that changes the screen by intent or may bring another app to the
 //!   front was queued after it.
+//! - A mutation is sent by the leave of whoever asked for it first, and a read
+//!   that is shared by that of anybody who still waits for it. A command keeps
+//!   the leave that it started by until it has ended.
 //! - Every caller that was let in comes out once: from [`Queue::finish`],
-//!   [`Queue::expire`] or [`Queue::drain`]; or is gone and was only waiting for
-//!   a read.
+//!   [`Queue::expire`], [`Queue::withdraw`] or [`Queue::drain`]; or is gone and
+//!   was only waiting for a read.
 
 use std::collections::VecDeque;
+use std::mem;
 
 use fleetgate_runner::{AppAction, AppCommand, BundleId, Command, CommandId, CommandKind, Point};
 use tokio::time::Instant;
 
 use crate::attach::differing;
+use crate::leave::{Leave, Withdrawn};
 use crate::turn::Turn;
+
+mod caller;
+
+pub(crate) use caller::{Caller, Cut, Expired, Refusal, Refused};
+
+use caller::Waiter;
 
 /// The commands of one device that have not ended.
 #[derive(Debug)]
@@ -45,36 +57,7 @@ pub(crate) struct Queue<W> {
 #[derive(Debug)]
 struct Entry<W> {
     turn: Turn<Point>,
-    callers: Vec<Caller<W>>,
-}
-
-/// Somebody who waits for a command.
-#[derive(Debug)]
-pub(crate) struct Caller<W> {
-    /// Until when.
-    pub(crate) deadline: Option<Instant>,
-    /// Where the answer goes.
-    pub(crate) to: W,
-}
-
-/// A caller could not be let in.
-#[derive(Debug)]
-pub(crate) struct Refused<W> {
-    /// Its command.
-    pub(crate) turn: Turn<Point>,
-    /// Where the refusal goes.
-    pub(crate) to: W,
-    /// Why.
-    pub(crate) why: Refusal,
-}
-
-/// Why a caller was not let in.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// Too many wait.
-    Full,
-    /// Its id is another command's, which differs in these fields.
-    Conflict(Vec<&'static str>),
+    callers: Vec<Waiter<W>>,
 }
 
 /// What may start.
@@ -96,26 +79,6 @@ impl Gate {
             Self::Shut => false,
         }
     }
-}
-
-/// The callers whose deadline has passed.
-#[derive(Debug)]
-pub(crate) struct Expired<W> {
-    /// Whose command had not started, and will not for their sake.
-    pub(crate) waiting: Vec<Cut<W>>,
-    /// Whose command goes on.
-    pub(crate) running: Vec<(Turn<Point>, W)>,
-}
-
-/// A caller whose command has not started.
-#[derive(Debug)]
-pub(crate) struct Cut<W> {
-    /// The command.
-    pub(crate) turn: Turn<Point>,
-    /// Where the answer goes.
-    pub(crate) to: W,
-    /// True if nobody waits for the command any more: it has left the queue.
-    pub(crate) last: bool,
 }
 
 impl<W> Queue<W> {
@@ -154,15 +117,20 @@ impl<W> Queue<W> {
                 return refused(turn, caller, Refusal::Full);
             }
             entry.turn.patience.extend(caller.deadline);
-            entry.callers.push(caller);
+            let leave = if entry.turn.command.is_mutation() {
+                entry.turn.leave.clone()
+            } else {
+                turn.leave
+            };
+            entry.callers.push(Waiter::new(caller, leave));
             return Ok(());
         }
         if self.waiting.len() >= capacity {
             return refused(turn, caller, Refusal::Full);
         }
         self.waiting.push_back(Entry {
+            callers: vec![Waiter::new(caller, turn.leave.clone())],
             turn,
-            callers: vec![caller],
         });
         Ok(())
     }
@@ -312,6 +280,41 @@ impl<W> Queue<W> {
         cut
     }
 
+    /// The callers whose leave has been withdrawn before their command started.
+    /// One that nobody has leave for leaves the queue with the last of them.
+    pub(crate) fn withdraw(&mut self) -> Vec<(Cut<W>, Withdrawn)> {
+        let mut cut = Vec::new();
+        self.waiting.retain_mut(|Entry { turn, callers }| {
+            if !leaves_of(turn, callers).any(Leave::is_withdrawn) {
+                return true;
+            }
+            let first = cut.len();
+            for caller in mem::take(callers) {
+                match caller.leave.withdrawn() {
+                    Some(withdrawn) => {
+                        let (turn, to) = (turn.clone(), caller.to);
+                        let last = false;
+                        cut.push((Cut { turn, to, last }, withdrawn));
+                    }
+                    None => callers.push(caller),
+                }
+            }
+            match (callers.first(), cut[first..].last_mut()) {
+                (Some(caller), _) => turn.leave = caller.leave.clone(),
+                (None, Some((cut, _))) => cut.last = true,
+                (None, None) => {}
+            }
+            !callers.is_empty()
+        });
+        cut
+    }
+
+    /// The leaves by which what has not started may.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = &Leave> {
+        let entries = self.waiting.iter();
+        entries.flat_map(|entry| leaves_of(&entry.turn, &entry.callers))
+    }
+
     /// How many commands wait.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
@@ -323,9 +326,18 @@ impl<W> Queue<W> {
     }
 }
 
+/// A command's own leave, which may be that of somebody who has left, and those
+/// of its callers.
+fn leaves_of<'a, W>(
+    turn: &'a Turn<Point>,
+    callers: &'a [Waiter<W>],
+) -> impl Iterator<Item = &'a Leave> + use<'a, W> {
+    std::iter::once(&turn.leave).chain(callers.iter().map(|caller| &caller.leave))
+}
+
 /// Takes out the callers whose deadline is not after `now`.
-fn cut_off<W>(callers: &mut Vec<Caller<W>>, now: Instant) -> Vec<W> {
-    let late = |caller: &mut Caller<W>| caller.deadline.is_some_and(|deadline| deadline <= now);
+fn cut_off<W>(callers: &mut Vec<Waiter<W>>, now: Instant) -> Vec<W> {
+    let late = |caller: &mut Waiter<W>| caller.deadline.is_some_and(|deadline| deadline <= now);
     callers
         .extract_if(.., late)
         .map(|caller| caller.to)

@@ -25,6 +25,7 @@ use crate::gauge::{Gauge, Vitals};
 use crate::inquiry::Inquiry;
 use crate::job::{Job, Success};
 use crate::lane::{Closing, Lane, Submission};
+use crate::leave::Leave;
 use crate::on_record::{Desk, OnRecordLayer};
 use crate::queue::Caller;
 use crate::record::{Record, RecordError, Unsettled};
@@ -230,7 +231,11 @@ impl Service<Job> for Session {
         Box::pin(async move {
             let deadline = job.deadline;
             let turn = Turn::from(job);
-            let unanswered = turn.clone();
+            // The lane's turn has the leave, for as long as it is needed.
+            let unanswered = Turn {
+                leave: Leave::unconditional(),
+                ..turn.clone()
+            };
             let closed = |fate, effect| Failed {
                 receipt: unanswered.receipt(fate, effect),
                 failure: Failure::Closed,

@@ -7,7 +7,8 @@ use tower_test::mock::Handle;
 
 use super::*;
 use crate::testing::{
-    Ledger, SECRET, broken, device, done, mocked, screenshot, tap, turn, type_secret, verdict,
+    Ledger, SECRET, broken, device, done, leave, mocked, screenshot, tap, turn, type_secret,
+    verdict, withdrawn,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -263,4 +264,51 @@ async fn typed_text_is_not_in_what_the_record_says_about_it() {
         told.contains("no key for") && !told.contains(SECRET),
         "{told}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_leave_there_is_neither_an_intent_nor_an_attempt() {
+    let ledger = Ledger::new();
+    let (service, mut below) = on_record(&ledger);
+    let (giver, leave) = leave();
+    giver.send_replace(Some(withdrawn("LEASE_REVOKED")));
+    let turn = Turn {
+        leave,
+        fronted: true,
+        ..turn("c-1", tap())
+    };
+    let failed = service.oneshot(turn).await.unwrap_err();
+    assert!(matches!(failed.failure, Failure::Withdrawn(_)));
+    let Receipt {
+        fate,
+        effect,
+        reactivated,
+        ..
+    } = failed.receipt;
+    assert_eq!((fate, effect), (Fate::NotSent, Effect::None));
+    assert!(reactivated, "by the viewport that was read first");
+    assert_eq!(ledger.lines(), ["note c-1 NotSent"]);
+    assert!(below.next_request().await.is_none());
+    assert!(giver.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn leave_that_is_withdrawn_once_the_intent_is_made_comes_too_late() {
+    let ledger = Ledger::new();
+    ledger.set_open(false);
+    let (service, mut below) = on_record(&ledger);
+    let (giver, leave) = leave();
+    let turn = Turn {
+        leave,
+        ..turn("c-1", tap())
+    };
+    let (outcome, ()) = tokio::join!(service.oneshot(turn), async {
+        let (dispatch, reply) = below.next_request().await.unwrap();
+        giver.send_replace(Some(withdrawn("LEASE_REVOKED")));
+        ledger.set_open(true);
+        dispatch.clearance.cleared().await.unwrap();
+        assert!(!giver.is_closed());
+        reply.send_response(completed());
+    });
+    assert!(outcome.is_ok() && giver.is_closed());
 }

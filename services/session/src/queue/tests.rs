@@ -6,7 +6,7 @@ use super::*;
 use crate::job::Job;
 use crate::leave::Leave;
 use crate::origin::Origin;
-use crate::testing::{bundle_id, id, screenshot, snapshot, tap, viewport};
+use crate::testing::{bundle_id, id, leave, screenshot, snapshot, tap, viewport, withdrawn};
 
 mod model;
 
@@ -226,6 +226,113 @@ fn room_is_made_by_whoever_waits_for_a_read_and_is_gone() {
     assert_eq!(queue.len(), 1, "a mutation has been asked for");
     assert_eq!(start(&mut queue).as_deref(), Some("c-1"));
     assert_eq!(queue.finish().collect::<Vec<_>>(), [1]);
+}
+
+fn push_by(
+    queue: &mut Queue<usize>,
+    name: usize,
+    to: usize,
+    command: Command<Point>,
+    leave: &Leave,
+) {
+    let turn = Turn {
+        leave: leave.clone(),
+        ..turn(name, command, None)
+    };
+    let deadline = None;
+    queue.push(turn, Caller { deadline, to }).unwrap();
+}
+
+/// Who was cut off from what, and whether that left the queue.
+fn cut(queue: &mut Queue<usize>) -> Vec<(usize, bool)> {
+    let cut = queue.withdraw().into_iter();
+    cut.map(|(cut, _)| (cut.to, cut.last)).collect()
+}
+
+#[test]
+fn what_waits_by_a_leave_that_is_withdrawn_leaves_the_queue_and_what_runs_keeps_it() {
+    let ((giver, mine), (_other_giver, other)) = (leave(), leave());
+    let mut queue = Queue::new(8);
+    for (name, leave) in [(1, &mine), (2, &other), (3, &mine)] {
+        push_by(&mut queue, name, name, tap(), leave);
+    }
+    push(&mut queue, 4, tap());
+    drop((mine, other));
+    start(&mut queue);
+    assert!(cut(&mut queue).is_empty());
+    giver.send_replace(Some(withdrawn("LEASE_EXPIRED")));
+    let cut = queue.withdraw();
+    assert_eq!(cut.len(), 1);
+    for (cut, why) in cut {
+        assert_eq!((cut.to, cut.last), (3, true));
+        assert_eq!(why, withdrawn("LEASE_EXPIRED"));
+    }
+    assert_eq!(queue.len(), 2);
+    assert_eq!(
+        giver.receiver_count(),
+        2,
+        "the one that runs, and its caller"
+    );
+    let expired = queue.expire(Instant::now() + Duration::from_secs(9));
+    assert!(expired.running.is_empty());
+    assert_eq!(queue.finish().collect::<Vec<_>>(), [1]);
+    assert!(giver.is_closed());
+}
+
+#[test]
+fn a_mutation_is_sent_by_the_leave_of_whoever_asked_first() {
+    let ((first_giver, first), (second_giver, second)) = (leave(), leave());
+    let mut queue = Queue::new(8);
+    push_by(&mut queue, 1, 10, tap(), &first);
+    push_by(&mut queue, 1, 11, tap(), &second);
+    push_by(&mut queue, 1, 12, tap(), &Leave::unconditional());
+    drop((first, second));
+    assert!(second_giver.is_closed(), "nothing is done by it");
+    second_giver.send_replace(Some(withdrawn("LEASE_EXPIRED")));
+    assert!(cut(&mut queue).is_empty());
+    first_giver.send_replace(Some(withdrawn("LEASE_EXPIRED")));
+    assert_eq!(cut(&mut queue), [(10, false), (11, false), (12, true)]);
+    assert!(queue.len() == 0 && first_giver.is_closed());
+}
+
+#[test]
+fn a_shared_snapshot_goes_on_for_those_who_still_have_leave() {
+    let ((first_giver, first), (second_giver, second)) = (leave(), leave());
+    let mut queue = Queue::new(8);
+    push_by(&mut queue, 1, 1, snapshot("com.a"), &first);
+    push_by(&mut queue, 2, 2, snapshot("com.a"), &second);
+    push_by(&mut queue, 3, 3, snapshot("com.a"), &Leave::unconditional());
+    drop((first, second));
+    first_giver.send_replace(Some(withdrawn("LEASE_EXPIRED")));
+    assert_eq!(cut(&mut queue), [(1, false)]);
+    assert!(first_giver.is_closed(), "nothing is done by it any more");
+    assert_eq!(start(&mut queue).as_deref(), Some("c-1"));
+    second_giver.send_replace(Some(withdrawn("LEASE_EXPIRED")));
+    assert!(cut(&mut queue).is_empty(), "it runs");
+    assert!(!second_giver.is_closed());
+    assert_eq!(queue.finish().collect::<Vec<_>>(), [2, 3]);
+    assert!(second_giver.is_closed());
+}
+
+#[test]
+fn the_leave_of_a_caller_who_has_left_a_snapshot_does_not_outlast_its_withdrawal() {
+    let now = Instant::now();
+    let (giver, first) = leave();
+    let mut queue = Queue::new(8);
+    let deadline = Some(now + Duration::from_secs(1));
+    let hasty = Turn {
+        leave: first,
+        ..turn(1, snapshot("com.a"), deadline)
+    };
+    queue.push(hasty, Caller { deadline, to: 1 }).unwrap();
+    push(&mut queue, 2, snapshot("com.a"));
+    assert_eq!(queue.expire(now + Duration::from_secs(1)).waiting.len(), 1);
+    assert!(!giver.is_closed());
+    giver.send_replace(Some(withdrawn("LEASE_EXPIRED")));
+    assert!(queue.leaves().any(Leave::is_withdrawn), "it is noticed");
+    assert!(cut(&mut queue).is_empty());
+    assert!(giver.is_closed());
+    assert_eq!(start(&mut queue).as_deref(), Some("c-1"));
 }
 
 #[test]

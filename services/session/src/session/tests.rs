@@ -16,6 +16,7 @@ mod attach;
 mod condition;
 mod deadline;
 mod hold;
+mod leave;
 mod lost;
 mod order;
 mod pause;

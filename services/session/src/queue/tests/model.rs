@@ -1,21 +1,59 @@
 //! The queue against models in plain words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use tokio::sync::watch;
 
 use super::*;
+
+/// So many give leave; there is some that nobody withdraws besides.
+const GIVERS: usize = 2;
+
+/// Those who give leave now, and those who have withdrawn it.
+struct Givers {
+    now: Vec<(Giver, Leave)>,
+    past: Vec<Giver>,
+}
+
+type Giver = watch::Sender<Option<Withdrawn>>;
+
+impl Givers {
+    fn new() -> Self {
+        Self {
+            now: (0..GIVERS).map(|_| leave()).collect(),
+            past: Vec::new(),
+        }
+    }
+
+    fn leave(&self, by: usize) -> Leave {
+        let given = self.now.get(by).map(|(_, leave)| leave.clone());
+        given.unwrap_or_else(Leave::unconditional)
+    }
+
+    /// What was given until now is withdrawn; what will be is not.
+    fn withdraw(&mut self, by: usize) {
+        let (giver, _) = mem::replace(&mut self.now[by], leave());
+        giver.send_replace(Some(withdrawn("LEASE_EXPIRED")));
+        self.past.push(giver);
+    }
+}
 
 #[derive(Debug, Clone)]
 enum Step {
     Push {
         what: usize,
         deadline: Option<u64>,
+        by: usize,
     },
     Again {
         of: usize,
         what: usize,
         deadline: Option<u64>,
+        by: usize,
+    },
+    Withdraw {
+        by: usize,
     },
     Start,
     StartShut,
@@ -26,10 +64,11 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        6 => (0_usize..5, prop::option::of(1_u64..20))
-            .prop_map(|(what, deadline)| Step::Push { what, deadline }),
-        3 => (0_usize..8, 0_usize..5, prop::option::of(1_u64..20))
-            .prop_map(|(of, what, deadline)| Step::Again { of, what, deadline }),
+        6 => (0_usize..5, prop::option::of(1_u64..20), 0..=GIVERS)
+            .prop_map(|(what, deadline, by)| Step::Push { what, deadline, by }),
+        3 => (0_usize..8, 0_usize..5, prop::option::of(1_u64..20), 0..=GIVERS)
+            .prop_map(|(of, what, deadline, by)| Step::Again { of, what, deadline, by }),
+        2 => (0..GIVERS).prop_map(|by| Step::Withdraw { by }),
         3 => Just(Step::Start),
         1 => Just(Step::StartShut),
         3 => Just(Step::Finish),
@@ -61,12 +100,17 @@ proptest! {
         let mut running = false;
         // What was asked for under each name, and by whom.
         let mut asked = Vec::new();
+        let mut givers = Givers::new();
+        // By whose leave each caller's command may be sent for its sake.
+        let mut leaves = BTreeMap::new();
         for (name, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Push { what, deadline } => {
+                Step::Push { what, deadline, by } => {
                     let deadline = deadline.map(|secs| now + Duration::from_secs(secs));
                     asked.push((name, what));
-                    let turn = turn(name, command(what), deadline);
+                    let leave = givers.leave(by);
+                    leaves.insert(name, leave.clone());
+                    let turn = Turn { leave, ..turn(name, command(what), deadline) };
                     match queue.push(turn, Caller { deadline, to: name }) {
                         Ok(()) => prop_assert!(inside.insert(name)),
                         Err(full) => {
@@ -75,7 +119,7 @@ proptest! {
                         }
                     }
                 }
-                Step::Again { of, what, deadline } => {
+                Step::Again { of, what, deadline, by } => {
                     // One of the latest names, if its command is still here.
                     let Some((first, theirs)) = asked.iter().rev().nth(of).copied() else {
                         continue;
@@ -85,7 +129,11 @@ proptest! {
                     }
                     let deadline = deadline.map(|secs| now + Duration::from_secs(secs));
                     let before = queue.len();
-                    let again = turn(first, command(what), deadline);
+                    let leave = givers.leave(by);
+                    // A mutation's is the first's.
+                    let mine = if what == 0 { leaves[&first].clone() } else { leave.clone() };
+                    leaves.insert(name, mine);
+                    let again = Turn { leave, ..turn(first, command(what), deadline) };
                     match queue.push(again, Caller { deadline, to: name }) {
                         Ok(()) => {
                             prop_assert_eq!(what, theirs, "attached to another command");
@@ -131,6 +179,26 @@ proptest! {
                     }
                     prop_assert!(queue.next_deadline().is_none_or(|deadline| deadline > now));
                 }
+                Step::Withdraw { by } => {
+                    let waiting = |queue: &Queue<usize>| -> BTreeSet<usize> {
+                        let callers = queue.waiting.iter().flat_map(|entry| &entry.callers);
+                        callers.map(|caller| caller.to).collect()
+                    };
+                    givers.withdraw(by);
+                    let before = waiting(&queue);
+                    let mut commands_left = queue.len();
+                    for (cut, why) in queue.withdraw() {
+                        prop_assert!(inside.remove(&cut.to), "answered twice");
+                        prop_assert!(before.contains(&cut.to), "it runs");
+                        prop_assert_eq!(leaves[&cut.to].withdrawn(), Some(why));
+                        commands_left -= usize::from(cut.last);
+                    }
+                    prop_assert_eq!(queue.len(), commands_left);
+                    for caller in waiting(&queue) {
+                        prop_assert!(!leaves[&caller].is_withdrawn(), "left waiting");
+                    }
+                    prop_assert!(!queue.leaves().any(Leave::is_withdrawn));
+                }
                 Step::Drain => {
                     for cut in queue.drain() {
                         prop_assert!(inside.remove(&cut.to), "answered twice");
@@ -144,6 +212,10 @@ proptest! {
         // Whoever is still inside comes out at the end.
         let left = queue.finish().chain(queue.drain().into_iter().map(|cut| cut.to));
         prop_assert_eq!(left.collect::<BTreeSet<_>>(), inside);
+        // Nothing is left that goes by anybody's leave.
+        drop(leaves);
+        prop_assert!(givers.past.iter().all(watch::Sender::is_closed));
+        prop_assert!(givers.now.iter().all(|(giver, _)| giver.receiver_count() == 1));
     }
 
     /// Told apart by their number alone: who shares with whom.
