@@ -1,0 +1,157 @@
+//! Which phones have which fact, so that what a selector matches is found
+//! without a look at each phone.
+//!
+//! Invariant: a selector matches here exactly what [`Selector::matches`] says.
+
+use std::collections::BTreeMap;
+
+use super::bits::Bits;
+use crate::wants::{DeviceView, Selector};
+
+/// Something that a phone is or has, and that may be asked for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Fact {
+    Label(String, String),
+    Model(String),
+    /// A version that the phone's is or begins with.
+    Version(String),
+    Host(String),
+}
+
+fn facts_of(view: &DeviceView) -> impl Iterator<Item = Fact> {
+    let labels = view.labels.iter();
+    let labels = labels.map(|(key, value)| Fact::Label(key.clone(), value.clone()));
+    let versions = view.os_version.iter().flat_map(|version| {
+        let ends = version.match_indices('.').map(|(at, _)| at);
+        ends.chain([version.len()])
+            .map(|end| Fact::Version(version[..end].to_owned()))
+    });
+    labels
+        .chain(versions)
+        .chain(view.model.clone().map(Fact::Model))
+        .chain(view.host.clone().map(Fact::Host))
+}
+
+fn facts_wanted(selector: &Selector) -> impl Iterator<Item = Fact> {
+    let labels = selector.labels.iter();
+    let labels = labels.map(|(key, value)| Fact::Label(key.clone(), value.clone()));
+    labels
+        .chain(selector.os_version.clone().map(Fact::Version))
+        .chain(selector.model.clone().map(Fact::Model))
+        .chain(selector.host.clone().map(Fact::Host))
+}
+
+/// The phones by their facts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    known: Bits,
+    having: BTreeMap<Fact, Bits>,
+}
+
+impl Facts {
+    /// The phones of which anything is known.
+    pub(super) fn known(&self) -> &Bits {
+        &self.known
+    }
+
+    /// Replaces what is known of a phone.
+    pub(super) fn replace(&mut self, phone: usize, before: Option<&DeviceView>, now: &DeviceView) {
+        for fact in before.into_iter().flat_map(facts_of) {
+            if let Some(having) = self.having.get_mut(&fact) {
+                having.set(phone, false);
+                if having.is_empty() {
+                    self.having.remove(&fact);
+                }
+            }
+        }
+        for fact in facts_of(now) {
+            self.having.entry(fact).or_default().set(phone, true);
+        }
+        self.known.set(phone, true);
+    }
+
+    /// The phones that a selector matches.
+    pub(super) fn matching(&self, selector: &Selector) -> Bits {
+        let mut matching = self.known.clone();
+        for fact in facts_wanted(selector) {
+            let Some(having) = self.having.get(&fact) else {
+                return Bits::default();
+            };
+            matching = matching.common(having);
+        }
+        matching
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fleetgate_runner::Udid;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::wants::Service;
+
+    fn labels() -> impl Strategy<Value = BTreeMap<String, String>> {
+        prop::collection::btree_map("[ab]", "[xy]", 0..3)
+    }
+
+    fn version() -> impl Strategy<Value = Option<String>> {
+        prop::option::of("(1|11|1\\.1|1\\.11|1\\.1\\.1|1\\.|\\.1|)")
+    }
+
+    prop_compose! {
+        fn view()(
+            labels in labels(),
+            model in prop::option::of("[mn]"),
+            os_version in version(),
+            host in prop::option::of("[gh]"),
+        ) -> DeviceView {
+            let udid = Udid::from_parts(1, 1);
+            let service = Service::InService;
+            DeviceView { udid, labels, model, os_version, host, service }
+        }
+    }
+
+    prop_compose! {
+        fn selector()(
+            labels in labels(),
+            model in prop::option::of("[mn]"),
+            os_version in version(),
+            host in prop::option::of("[gh]"),
+        ) -> Selector {
+            Selector { labels, model, os_version, host }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_and_the_selector_agree(
+            changes in prop::collection::vec((0..5_usize, view()), 1..20),
+            selector in selector(),
+        ) {
+            let mut facts = Facts::default();
+            let mut views = BTreeMap::new();
+            for (phone, view) in changes {
+                facts.replace(phone, views.get(&phone), &view);
+                views.insert(phone, view);
+            }
+            let matching = facts.matching(&selector);
+            for phone in 0..5 {
+                let matches = views.get(&phone).is_some_and(|view| selector.matches(view));
+                prop_assert_eq!(matching.contains(phone), matches);
+            }
+            prop_assert_eq!(facts.known().count(), views.len());
+            // What no phone has is not kept.
+            let kept = facts.having.keys().cloned();
+            let had = views.values().flat_map(facts_of);
+            prop_assert_eq!(kept.collect::<Vec<_>>(), sorted(had));
+        }
+    }
+
+    fn sorted(facts: impl Iterator<Item = Fact>) -> Vec<Fact> {
+        let mut facts: Vec<_> = facts.collect();
+        facts.sort();
+        facts.dedup();
+        facts
+    }
+}

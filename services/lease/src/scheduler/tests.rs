@@ -1,0 +1,1 @@
+//! What the scheduler decides, case by case.
