@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use fleetgate_ledger::{
-    KeptReply, Ledger, LedgerError, NewFate, NewIntent, NewRecord, NewResolution, Outcome,
+    KeptReply, LeaseStamp, Ledger, LedgerError, NewFate, NewIntent, NewRecord, NewResolution,
+    Outcome,
 };
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::{CommandId, Reply};
@@ -174,6 +175,8 @@ async fn conclude(
         },
         asked,
         caller: origin.address,
+        principal: origin.principal,
+        lease: origin.lease.map(stamp),
     };
     ledger.record(NewRecord { command, outcome }).await
 }
@@ -193,6 +196,15 @@ fn intended(intent: Intent, asked: Map<String, Value>) -> NewIntent {
         parameters: command.recorded(),
         asked,
         caller: origin.address,
+        principal: origin.principal,
+        lease: origin.lease.map(stamp),
+    }
+}
+
+fn stamp(lease: fleetgate_session::LeaseStamp) -> LeaseStamp {
+    LeaseStamp {
+        id: lease.id,
+        epoch: lease.epoch,
     }
 }
 
@@ -293,7 +305,11 @@ fn refused(error: LedgerError) -> RecordError {
         | LedgerError::Schema { .. }
         | LedgerError::NotIntended { .. }
         | LedgerError::Unredacted { .. }
+        | LedgerError::UnredactedOperation { .. }
         | LedgerError::AliasTaken { .. }
+        | LedgerError::LeaseRequestTaken { .. }
+        | LedgerError::LeaseMismatch { .. }
+        | LedgerError::EpochTaken { .. }
         | LedgerError::Rejected { .. }
         | LedgerError::Unavailable { .. }
         | LedgerError::Full { .. }
@@ -306,7 +322,8 @@ fn refused(error: LedgerError) -> RecordError {
         | LedgerError::ForeignCursor
         | LedgerError::CursorGap { .. }
         | LedgerError::UnreadableRow { .. }
-        | LedgerError::UnreadableSettings { .. } => RecordErrorKind::Unavailable,
+        | LedgerError::UnreadableSettings { .. }
+        | LedgerError::UnreadableLease { .. } => RecordErrorKind::Unavailable,
     };
     RecordError {
         kind,

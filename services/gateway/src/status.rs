@@ -322,14 +322,19 @@ fn ledger_refusal(error: &LedgerError) -> Refusal {
         | LedgerError::NotIntended { .. }
         | LedgerError::AlreadyConcluded { .. }
         | LedgerError::Unredacted { .. }
+        | LedgerError::UnredactedOperation { .. }
         | LedgerError::AliasTaken { .. }
+        | LedgerError::LeaseRequestTaken { .. }
+        | LedgerError::LeaseMismatch { .. }
+        | LedgerError::EpochTaken { .. }
         | LedgerError::Rejected { .. }
         | LedgerError::Full { .. }
         | LedgerError::Storage { .. }
         | LedgerError::Interrupted
         | LedgerError::CursorGap { .. }
         | LedgerError::UnreadableRow { .. }
-        | LedgerError::UnreadableSettings { .. } => {
+        | LedgerError::UnreadableSettings { .. }
+        | LedgerError::UnreadableLease { .. } => {
             Refusal::new(Code::Internal, "LEDGER_FAILED", message)
         }
     }

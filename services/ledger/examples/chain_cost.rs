@@ -10,7 +10,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use fleetgate_ledger::{Ledger, LedgerConfig, NewFate, NewIntent, Outcome};
+use fleetgate_ledger::{LeaseStamp, Ledger, LedgerConfig, NewFate, NewIntent, Outcome};
 use fleetgate_runner::{CommandId, CommandKind, Effect, Fate};
 use serde_json::json;
 use sqlx::ConnectOptions;
@@ -96,7 +96,12 @@ fn intent(command_id: CommandId) -> Result<NewIntent, Box<dyn Error + Send + Syn
         app_bundle_id: Some("com.example.settings".parse()?),
         parameters: fields(&[("x", json!(195.0)), ("y", json!(422.5))]),
         asked: fields(&[("normalized", json!({ "x": 0.5, "y": 0.5 }))]),
-        caller: Some("lab-scheduler".to_owned()),
+        caller: Some("127.0.0.1:47348".to_owned()),
+        principal: Some("token:lab-scheduler".to_owned()),
+        lease: Some(LeaseStamp {
+            id: "01a22d13-0d23-7047-9ea0-e4d6b195021a".to_owned(),
+            epoch: 1,
+        }),
     })
 }
 

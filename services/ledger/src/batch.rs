@@ -12,6 +12,7 @@
 //! of the batch is.
 
 mod aliases;
+mod leases;
 mod plan;
 pub(crate) mod rows;
 
@@ -26,6 +27,7 @@ use crate::chain::Marks;
 use crate::entry::Entry;
 use crate::error::LedgerError;
 use crate::event::EventKind;
+use crate::leases::rows::{LeaseJson, advance};
 use crate::settings::SettingsJson;
 use crate::time::since_epoch;
 
@@ -150,6 +152,8 @@ async fn write(
     let mut operations = Vec::new();
     let mut transitions = Vec::new();
     let mut settings = Vec::new();
+    let mut leases = Vec::new();
+    let mut clock = None;
     for &(at, plan) in plans {
         let at = since_epoch(at);
         match plan {
@@ -197,6 +201,15 @@ async fn write(
                 operations.push(links.operation(marks.next_operation(), at, operation)?);
                 settings.push(SettingsJson::of(device)?);
             }
+            Plan::Lease(write) => {
+                for operation in &write.operations {
+                    operations.push(links.operation(marks.next_operation(), at, operation)?);
+                }
+                for lease in &write.rows {
+                    leases.push(LeaseJson::of(lease)?);
+                }
+                clock = clock.max(Some(write.clock));
+            }
         }
     }
     let hashed = started.elapsed();
@@ -204,7 +217,12 @@ async fn write(
         && insert(transaction, &fates).await?
         && insert(transaction, &operations).await?
         && insert(transaction, &transitions).await?
-        && insert(transaction, &settings).await?;
+        && insert(transaction, &settings).await?
+        && insert(transaction, &leases).await?;
+    if let Some(clock) = clock {
+        let last_epoch = leases.iter().filter_map(LeaseJson::epoch).max();
+        advance(transaction, clock, last_epoch.unwrap_or_default()).await?;
+    }
     let inserting = Instant::now();
     let taken = rows_taken && insert(transaction, &links.rows).await?;
     Ok(taken.then(|| Written {

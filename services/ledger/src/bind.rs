@@ -23,6 +23,8 @@ const COMMAND: &[&str] = &[
     "caller",
     "created_us",
 ];
+/// Of a command too, unless all of them are null.
+const ACCESS: &[&str] = &["principal", "lease_id", "lease_epoch"];
 const FATE: &[&str] = &[
     "command_id",
     "revision",
@@ -66,7 +68,13 @@ pub(crate) fn identity(row: &SqliteRow, event: &mut Event) -> Result<(), sqlx::E
 }
 
 pub(crate) fn command(row: &SqliteRow, event: &mut Event) -> Result<(), sqlx::Error> {
-    bind(row, COMMAND, event)
+    bind(row, COMMAND, event)?;
+    for name in ACCESS {
+        if !row.try_get_raw(*name)?.is_null() {
+            return bind(row, ACCESS, event);
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn fate(row: &SqliteRow, event: &mut Event) -> Result<(), sqlx::Error> {

@@ -37,7 +37,8 @@
 //!
 //! - identity: `ledger_id`, `created_us`
 //! - command: `command_id`, `device`, `kind`, `mutation`, `app_bundle_id`,
-//!   `parameters`, `asked`, `caller`, `created_us`
+//!   `parameters`, `asked`, `caller`, `created_us`, and then `principal`,
+//!   `lease_id`, `lease_epoch`, all three of them unless all three are null
 //! - fate: its command's `command_id`, `revision`, `fate`, `effect`, `reason`,
 //!   `message`, `warning`, `hint`, `reactivated`, `attempts`, `recovered`,
 //!   `queue_wait_us`, `device_time_us`, `reply`, `reply_bytes`, `why`, `final`,
@@ -49,12 +50,19 @@
 //!
 //! JSON columns are hashed as the text that they hold, byte for byte.
 //!
+//! The last three values of a command came later than the others. A command
+//! without any of them is encoded as before there were such columns, so that what
+//! was hashed then still is what it was. Within a kind the number of values tells
+//! the two forms apart, so that none of the three can be added to a command, or
+//! taken from it, without a change of the hash.
+//!
 //! Every row of those tables is bound by exactly one link. A row without one
 //! was put there by somebody else. The other tables are not bound: what is
-//! changed in `device_settings` is on record as an operation.
+//! changed in `device_settings` and `leases` is on record as an operation.
 //!
-//! Invariant: the encoding of a kind is never changed. Columns that come later
-//! need kinds of their own.
+//! Invariant: the encoding of a row that could be recorded is never changed.
+//! Columns that come later add values only to rows that hold something in them,
+//! and such that no row's encoding is also that of another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -103,6 +111,11 @@ impl Head {
 }
 
 impl Hash {
+    /// That of some bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -3,11 +3,14 @@
 //! The types say which facts belong together; that an id is new, or intended
 //! and not yet concluded, only the database can know.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fleetgate_runner::{BundleId, CommandId, CommandKind, Effect, Fate, Udid};
 use serde_json::{Map, Value};
 
+use crate::error::LedgerError;
+use crate::leases::{LeaseStamp, NewLeaseWrite};
 use crate::settings::DeviceSettings;
 
 /// The longest reply that is kept, in bytes.
@@ -29,8 +32,12 @@ pub struct NewIntent {
     /// What the caller asked for, in the caller's form and without typed text:
     /// what a repetition is compared with.
     pub asked: Map<String, Value>,
-    /// Who asked for it.
+    /// The address that it was asked for from.
     pub caller: Option<String>,
+    /// Who asked for it.
+    pub principal: Option<String>,
+    /// The lease that it is carried out under, if it needs one.
+    pub lease: Option<LeaseStamp>,
 }
 
 /// What became of a command.
@@ -174,6 +181,8 @@ pub(crate) enum Change {
     Move(NewTransition),
     /// Settings are on record by their operation alone.
     Set(DeviceSettings, NewOperation),
+    /// Likewise leases.
+    Lease(NewLeaseWrite),
 }
 
 impl Change {
@@ -184,24 +193,56 @@ impl Change {
             Self::Conclude(fate) => Some(&fate.command_id),
             Self::Record(record) => Some(&record.command.command_id),
             Self::Resolve(resolution) => Some(&resolution.command_id),
-            Self::Operate(_) | Self::Move(_) | Self::Set(..) => None,
+            Self::Operate(_) | Self::Move(_) | Self::Set(..) | Self::Lease(_) => None,
         }
     }
 
-    /// The command that it brings into the ledger if that holds typed text.
-    pub(crate) fn unredacted(&self) -> Option<&CommandId> {
-        let command = match self {
-            Self::Intend(intent) => intent,
-            Self::Record(record) => &record.command,
-            Self::Conclude(_)
-            | Self::Resolve(_)
-            | Self::Operate(_)
-            | Self::Move(_)
-            | Self::Set(..) => return None,
-        };
-        let holds_text = [&command.parameters, &command.asked]
-            .iter()
-            .any(|fields| fields.contains_key("text"));
-        holds_text.then_some(&command.command_id)
+    /// Why it must not come near a file, if it must not: it holds typed text, or a
+    /// number that the database has no room for.
+    pub(crate) fn refusal(&self) -> Option<LedgerError> {
+        match self {
+            Self::Intend(intent) => intent.refusal(),
+            Self::Record(record) => record.command.refusal(),
+            Self::Operate(operation) | Self::Set(_, operation) => operation.refusal(),
+            Self::Lease(write) => {
+                let epochs = write.rows.iter().filter_map(|lease| lease.epoch);
+                let operations = write.operations.iter();
+                operations
+                    .filter_map(NewOperation::refusal)
+                    .chain(epochs.filter_map(too_high))
+                    .next()
+            }
+            Self::Conclude(_) | Self::Resolve(_) | Self::Move(_) => None,
+        }
     }
+}
+
+impl NewIntent {
+    fn refusal(&self) -> Option<LedgerError> {
+        if [&self.parameters, &self.asked].into_iter().any(holds_text) {
+            return Some(LedgerError::Unredacted {
+                command_id: self.command_id.clone(),
+            });
+        }
+        self.lease.as_ref().and_then(|lease| too_high(lease.epoch))
+    }
+}
+
+impl NewOperation {
+    fn refusal(&self) -> Option<LedgerError> {
+        holds_text(&self.detail).then(|| LedgerError::UnredactedOperation {
+            what: self.what.clone(),
+        })
+    }
+}
+
+fn holds_text(fields: &Map<String, Value>) -> bool {
+    fields.contains_key("text")
+}
+
+fn too_high(epoch: u64) -> Option<LedgerError> {
+    let error = i64::try_from(epoch).err()?;
+    Some(LedgerError::Rejected {
+        source: Arc::new(error),
+    })
 }

@@ -145,6 +145,40 @@ pub enum LedgerError {
         /// The phone that has it.
         device: Udid,
     },
+    /// The details of an operation hold typed text. Nothing was written.
+    #[error("the details of the operation {what:?} hold typed text, which is never recorded")]
+    UnredactedOperation {
+        /// What it was.
+        what: String,
+    },
+    /// The owner's request has made a lease. Nothing was written.
+    #[error("the request {request_id:?} of {owner:?} has made the lease {lease}")]
+    LeaseRequestTaken {
+        /// The owner.
+        owner: String,
+        /// The request.
+        request_id: String,
+        /// The lease that it has made.
+        lease: String,
+    },
+    /// The lease is on record with something else that never changes. Nothing was
+    /// written.
+    #[error("the lease {lease} is on record with another {what}")]
+    LeaseMismatch {
+        /// The lease.
+        lease: String,
+        /// What never changes: `owner`, `request`, `epoch` or `end`.
+        what: &'static str,
+    },
+    /// The epoch is not higher than all that were given before, or another
+    /// lease's. Nothing was written.
+    #[error("the epoch {epoch} was given before, so the lease {lease} cannot have it")]
+    EpochTaken {
+        /// The epoch.
+        epoch: u64,
+        /// The lease that was to have it.
+        lease: String,
+    },
     /// The entry breaks a rule of the schema. Nothing was written.
     #[error("the ledger's schema does not take the entry")]
     Rejected {
@@ -228,6 +262,15 @@ pub enum LedgerError {
         #[source]
         source: Cause,
     },
+    /// A lease's row holds what this version cannot read.
+    #[error("cannot read the lease {lease:?}")]
+    UnreadableLease {
+        /// The lease, by what stands there.
+        lease: String,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
 }
 
 impl LedgerError {
@@ -254,6 +297,10 @@ impl LedgerError {
             | Self::AlreadyConcluded { .. }
             | Self::Unredacted { .. }
             | Self::AliasTaken { .. }
+            | Self::UnredactedOperation { .. }
+            | Self::LeaseRequestTaken { .. }
+            | Self::LeaseMismatch { .. }
+            | Self::EpochTaken { .. }
             | Self::Rejected { .. }
             | Self::Closed
             | Self::InvalidPageToken
@@ -262,7 +309,8 @@ impl LedgerError {
             | Self::ForeignCursor
             | Self::CursorGap { .. }
             | Self::UnreadableRow { .. }
-            | Self::UnreadableSettings { .. } => false,
+            | Self::UnreadableSettings { .. }
+            | Self::UnreadableLease { .. } => false,
         }
     }
 }

@@ -4,7 +4,6 @@ use std::path::{Path, absolute};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use fleetgate_runner::{CommandId, Udid};
 use sqlx::SqlitePool;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -19,17 +18,14 @@ use crate::entry::{
 };
 use crate::error::{LedgerError, classify};
 use crate::health::{self, LastFailure, LedgerHealth};
-use crate::history;
+use crate::leases::NewLeaseWrite;
 use crate::open::{self, Opened};
-use crate::query::{self, CommandPage, CommandQuery};
-use crate::row::{CommandRow, Conclusion};
-use crate::settings::{self, DeviceSettings};
+use crate::settings::DeviceSettings;
 use crate::stats::{Counters, LedgerStats};
-use crate::tail::{self, Cursor, TailPage};
-use crate::token::PageToken;
-use crate::transitions::{self, TransitionPage};
 use crate::verify::{VerifyReport, verify};
 use crate::writer::{Chores, Place, Surveyor, Ticket, Writer};
+
+mod reads;
 
 /// Entries that may wait for the writer; who comes later waits for room.
 const QUEUE: usize = 1024;
@@ -170,89 +166,13 @@ impl Ledger {
         self.submit(Change::Set(settings, operation)).await
     }
 
-    /// The settings of every phone that was ever given any, by UDID.
-    pub async fn device_settings(&self) -> Result<Vec<DeviceSettings>, LedgerError> {
-        settings::all(&self.shared.readers)
-            .await
-            .map_err(|error| self.read_failed(error))
-    }
-
-    /// One page of what a phone went through, the newest first. `page_size` 0
-    /// means 100, more than 1000 means 1000.
-    pub async fn transitions(
-        &self,
-        device: &Udid,
-        page_size: u32,
-        token: Option<PageToken>,
-    ) -> Result<TransitionPage, LedgerError> {
-        transitions::transitions(&self.shared.readers, device, page_size, token)
-            .await
-            .map_err(|error| self.read_failed(error))
-    }
-
-    /// The command of this id.
-    pub async fn command(&self, id: &CommandId) -> Result<Option<CommandRow>, LedgerError> {
-        query::command(&self.shared.readers, id)
-            .await
-            .map_err(|error| self.read_failed(error))
-    }
-
-    /// One page of commands, the newest first.
-    pub async fn commands(&self, query: CommandQuery) -> Result<CommandPage, LedgerError> {
-        query::commands(&self.shared.readers, query)
-            .await
-            .map_err(|error| self.read_failed(error))
-    }
-
-    /// Every word on the command of this id, the first one first; nothing if it
-    /// is not on record or has no fate.
-    pub async fn history(&self, id: &CommandId) -> Result<Vec<Conclusion>, LedgerError> {
-        history::history(&self.shared.readers, id)
-            .await
-            .map_err(|error| self.read_failed(error))
-    }
-
-    /// Mutations that have no fate yet, or an UNKNOWN that is not for good, the
-    /// oldest first; of one device or of all, recorded at or after `since`.
-    /// Costs what the unsettled ones cost, and a look at the newest commands; one
-    /// call for all devices costs as much as one for each.
-    pub async fn unsettled(
-        &self,
-        device: Option<&Udid>,
-        since: Option<SystemTime>,
-    ) -> Result<Vec<CommandRow>, LedgerError> {
-        history::unsettled(&self.shared.readers, device, since)
-            .await
-            .map_err(|error| self.read_failed(error))
-    }
-
-    /// The youngest time, of rows or of ids, of all commands that were ever
-    /// removed; `None` if none was. A younger id that is not on record never
-    /// was, if this is asked after [`Ledger::command`] has found nothing.
-    pub async fn pruned_through(&self) -> Result<Option<SystemTime>, LedgerError> {
-        history::pruned_through(&self.shared.readers)
-            .await
-            .map_err(|error| self.read_failed(error))
-    }
-
-    /// One page of events, the oldest first, after a cursor or from the oldest
-    /// that is left. `page_size` 0 means 100, more than 500 means 500.
-    /// [`LedgerError::CursorGap`] if events after the cursor were removed.
-    pub async fn tail(
-        &self,
-        after: Option<Cursor>,
-        page_size: u32,
-    ) -> Result<TailPage, LedgerError> {
-        tail::tail(&self.shared.readers, after, page_size)
-            .await
-            .map_err(|error| self.read_failed(error))
-    }
-
-    /// Where to begin to follow what happens from now on.
-    pub async fn now(&self) -> Result<Option<Cursor>, LedgerError> {
-        tail::head(&self.shared.readers)
-            .await
-            .map_err(|error| self.read_failed(error))
+    /// Writes leases as they are now, records the operations that made them so,
+    /// and moves their clock on: all of it or none. An owner's request makes one
+    /// lease: [`LedgerError::LeaseRequestTaken`]. A new epoch is higher than all
+    /// that were given before: [`LedgerError::EpochTaken`]. What never changes of
+    /// a lease stays: [`LedgerError::LeaseMismatch`].
+    pub async fn write_leases(&self, write: NewLeaseWrite) -> Result<(), LedgerError> {
+        self.submit(Change::Lease(write)).await
     }
 
     /// The number of the newest event, published after each commit.
@@ -309,10 +229,8 @@ impl Ledger {
             at: SystemTime::now(),
             change,
         };
-        if let Some(command_id) = entry.change.unredacted() {
-            return Err(LedgerError::Unredacted {
-                command_id: command_id.clone(),
-            });
+        if let Some(refusal) = entry.change.refusal() {
+            return Err(refusal);
         }
         let (answer, answered) = oneshot::channel();
         let ticket = Ticket {
@@ -325,14 +243,5 @@ impl Ledger {
             .await
             .map_err(|_| LedgerError::Closed)?;
         answered.await.map_err(|_| LedgerError::Interrupted)?
-    }
-
-    fn read_failed(&self, error: query::ReadError) -> LedgerError {
-        match error {
-            query::ReadError::Database(error) => {
-                classify(&self.shared.path, self.shared.patience, error)
-            }
-            query::ReadError::Refused(error) => error,
-        }
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! What a phone goes through is recorded as it happens
 //! ([`Ledger::transition`]). What holds for it, such as its alias, is written
-//! together with the operation that changed it ([`Ledger::set_device`]).
+//! together with the operation that changed it ([`Ledger::set_device`]), and so
+//! are leases ([`Ledger::write_leases`]).
 //!
 //! What is learnt later is a further word on the command ([`Ledger::resolve`]);
 //! every word stays readable ([`Ledger::history`]). All of it is one chain of
@@ -33,8 +34,11 @@ mod event;
 mod handle;
 mod health;
 mod history;
+mod leases;
 mod lock;
 mod open;
+mod operations;
+mod pages;
 mod query;
 mod retention;
 mod row;
@@ -59,11 +63,13 @@ pub use error::{Cause, LedgerError};
 pub use event::EventKind;
 pub use handle::Ledger;
 pub use health::LedgerHealth;
+pub use leases::{LeaseClock, LeasePage, LeaseQuery, LeaseRow, LeaseStamp, NewLeaseWrite};
+pub use operations::{Operation, OperationPage, OperationQuery, OperationRow};
 pub use query::{CommandPage, CommandQuery};
 pub use row::{CommandRow, Conclusion};
 pub use settings::{Cordon, DeviceSettings, Quarantine};
 pub use stats::LedgerStats;
-pub use tail::{Checkpoint, Cursor, LedgerEvent, Operation, Subject, TailPage};
+pub use tail::{Checkpoint, Cursor, LedgerEvent, Subject, TailPage};
 pub use token::PageToken;
 pub use transitions::{Transition, TransitionPage};
 pub use verify::{Break, Fault, VerifyReport, verify};

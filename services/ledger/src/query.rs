@@ -1,10 +1,4 @@
 //! Reading commands back, the newest first.
-//!
-//! A page is found in slices of the sequence, each one short read with a
-//! snapshot of its own. Whatever filters are set and whatever plan SQLite makes
-//! of them, a read looks at a bounded number of rows and soon lets go of the
-//! WAL. Commands that are recorded meanwhile come after the first page's end
-//! and never shift a page.
 
 use std::time::SystemTime;
 
@@ -13,16 +7,9 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
 use crate::error::LedgerError;
+use crate::pages::{self, Slices, push_list};
 use crate::row::{CommandRow, SELECT, SELECT_WHOLE};
 use crate::token::{Filter, PageToken, Scope};
-
-const DEFAULT_PAGE: u32 = 100;
-const LARGEST_PAGE: u32 = 1000;
-
-/// Most queries are answered by the first slice; those that find little look
-/// at larger ones.
-const FIRST_SLICE: i64 = 4096;
-const LARGEST_SLICE: i64 = 65_536;
 
 /// Which commands to read. Filters of different fields must all hold; of the
 /// values of one field, any.
@@ -87,11 +74,8 @@ pub(crate) async fn commands(
     query: CommandQuery,
 ) -> Result<CommandPage, ReadError> {
     let filter = Filter::of(&query);
-    let size = match query.page_size {
-        0 => DEFAULT_PAGE,
-        size => size.min(LARGEST_PAGE),
-    } as usize;
-    let (mut before, floor) = match query.page_token {
+    let size = pages::size(query.page_size);
+    let (before, floor) = match query.page_token {
         Some(PageToken {
             before,
             floor,
@@ -103,14 +87,13 @@ pub(crate) async fn commands(
 
     // One more than the page holds tells whether there is another page.
     let mut commands = Vec::new();
-    let mut slice = FIRST_SLICE;
-    while commands.len() <= size && before > floor {
-        let low = floor.max(before.saturating_sub(slice));
+    for (low, before) in Slices::down(before, floor) {
         for row in read_slice(pool, &filter, low, before, size + 1 - commands.len()).await? {
             commands.push(CommandRow::read(&row)?);
         }
-        before = low;
-        slice = (slice * 4).min(LARGEST_SLICE);
+        if commands.len() > size {
+            break;
+        }
     }
 
     let more = commands.len() > size;
@@ -214,13 +197,4 @@ fn push_times(sql: &mut QueryBuilder<Sqlite>, filter: &Filter) {
     if let Some(to) = filter.to_us {
         sql.push(" AND c.created_us < ").push_bind(to);
     }
-}
-
-fn push_list(sql: &mut QueryBuilder<Sqlite>, values: impl Iterator<Item = String>) {
-    sql.push("(");
-    let mut list = sql.separated(", ");
-    for value in values {
-        list.push_bind(value);
-    }
-    sql.push(")");
 }

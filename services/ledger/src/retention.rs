@@ -12,35 +12,44 @@
 //! a command that is still open, one whose fate came later than the step
 //! reaches, and the newest of all, so that numbers are never given again.
 //! Operations and transitions go with their links; what holds for a phone now is
-//! no part of the chain and stays. The checkpoint tells the last hash that was removed, and is a link itself.
+//! no part of the chain and stays. The checkpoint tells the last hash that was
+//! removed, and is a link itself.
+//!
+//! Leases are no part of the chain either. One that has ended goes when it is too
+//! old, and where there is too much, with what was recorded until it ended: it
+//! does not outlive the operations that tell of it.
 //!
 //! Before anything is removed or bound anew, the beginning is held against its
 //! hashes: retention must not make good what somebody has tampered with.
 //!
-//! Invariants: an open intent is never removed; the chain verifies after each
-//! step if it did before; `pruned_through` is not less than the time, by row or
-//! by id, of any command that was ever removed.
+//! Invariants: an open intent is never removed, nor is an open lease; the chain
+//! verifies after each step if it did before; `pruned_through` is not less than
+//! the time, by row or by id, of any command that was ever removed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
 
-use serde::Serialize;
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection, SqliteTransaction};
 
-use crate::batch::rows::{Links, TableRow, insert, json};
+use self::checkpoint::CheckpointJson;
+use crate::batch::rows::{Links, insert, json};
 use crate::batch::{CommitError, abandon, finish, undo};
 use crate::bind;
 use crate::canonical::Head;
 use crate::chain::{Marks, add};
 use crate::config::RetentionConfig;
 use crate::event::EventKind;
+use crate::leases::rows::forget;
 use crate::row::columns;
 use crate::space::Space;
 use crate::tail;
 use crate::time::{micros, since_epoch};
 use crate::verify::{Break, follow, newest_checkpoint};
 
-/// The most links that one step removes: some tens of milliseconds.
+mod checkpoint;
+
+/// The most links that one step removes, and the most leases: some tens of
+/// milliseconds.
 const STEP: u32 = 1024;
 
 const SELECT_BOUND: &str = "
@@ -57,12 +66,6 @@ const SELECT_CARRIED: &str = concat!(
     "LEFT JOIN fates AS f ON f.command_seq = c.seq ORDER BY c.seq, f.revision"
 );
 
-const INSERT_CHECKPOINT: &str = "
-INSERT INTO checkpoints (seq, ledger_id, chain_seq, chain_hash, pruned_through_us, commands_pruned, at_us)
-SELECT e.value ->> 'seq', e.value ->> 'ledger', e.value ->> 'chainSeq', unhex(e.value ->> 'chainHash'),
-       e.value ->> 'prunedThrough', e.value ->> 'commandsPruned', e.value ->> 'at'
-FROM json_each(?1) AS e";
-
 /// What one step came to.
 #[derive(Debug)]
 pub(crate) enum Step {
@@ -78,8 +81,9 @@ pub(crate) enum Step {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Removed {
     pub(crate) commands: i64,
-    /// The number of the chain's last link.
-    pub(crate) head: i64,
+    pub(crate) leases: i64,
+    /// The number of the chain's last link, if the chain was changed.
+    pub(crate) head: Option<i64>,
 }
 
 /// Removes what one step can of what is too old or too much.
@@ -92,7 +96,7 @@ pub(crate) async fn step(
         return Ok(Step::Nothing);
     };
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    match prune(&mut transaction, before, since_epoch(now)).await {
+    match remove(&mut transaction, before, since_epoch(now)).await {
         Ok(step @ Step::Removed(_)) => {
             finish(transaction).await?;
             Ok(step)
@@ -105,44 +109,99 @@ pub(crate) async fn step(
     }
 }
 
-/// Links from before this time are to go: all of them if there is too much.
+/// What is from before this time is to go.
+#[derive(Debug, Clone, Copy)]
+enum Before {
+    /// Since it is too old.
+    Time(i64),
+    /// All of it, the oldest first, since there is too much.
+    Any,
+}
+
 async fn before(
     connection: &mut SqliteConnection,
     config: &RetentionConfig,
     now: SystemTime,
-) -> Result<Option<i64>, sqlx::Error> {
+) -> Result<Option<Before>, sqlx::Error> {
     if let Some(most) = config.max_bytes
         && Space::read(connection).await?.used() > i64::try_from(most).unwrap_or(i64::MAX)
     {
-        return Ok(Some(i64::MAX));
+        return Ok(Some(Before::Any));
     }
-    Ok(config
-        .max_age
-        .map(|age| since_epoch(now).saturating_sub(micros(age))))
+    let time = |age| since_epoch(now).saturating_sub(micros(age));
+    Ok(config.max_age.map(time).map(Before::Time))
+}
+
+/// Removes the beginning of the chain, and leases.
+async fn remove(
+    transaction: &mut SqliteTransaction<'_>,
+    before: Before,
+    at: i64,
+) -> Result<Step, sqlx::Error> {
+    let links = match before {
+        Before::Time(time) => time,
+        Before::Any => i64::MAX,
+    };
+    let pruned = match prune(transaction, links, at).await? {
+        Pruned::Removed(pruned) => Some(pruned),
+        Pruned::Nothing => None,
+        Pruned::Broken(broken) => return Ok(Step::Broken(broken)),
+    };
+    let ended = match (before, &pruned) {
+        (Before::Time(time), _) => time,
+        (Before::Any, Some(pruned)) => pruned.through.saturating_add(1),
+        (Before::Any, None) => return Ok(Step::Nothing),
+    };
+    let leases = forget(transaction, ended, STEP).await?;
+    if pruned.is_none() && leases == 0 {
+        return Ok(Step::Nothing);
+    }
+    Ok(Step::Removed(Removed {
+        commands: pruned.as_ref().map_or(0, |pruned| pruned.commands),
+        leases: i64::try_from(leases).unwrap_or(i64::MAX),
+        head: pruned.map(|pruned| pruned.head),
+    }))
+}
+
+/// What became of the beginning of the chain.
+enum Pruned {
+    Removed(Beheaded),
+    Nothing,
+    Broken(Break),
+}
+
+/// A chain without its beginning.
+struct Beheaded {
+    /// That went with it.
+    commands: i64,
+    /// The youngest time of a link that went.
+    through: i64,
+    /// The number of the last link.
+    head: i64,
 }
 
 async fn prune(
     transaction: &mut SqliteTransaction<'_>,
     before: i64,
     at: i64,
-) -> Result<Step, sqlx::Error> {
+) -> Result<Pruned, sqlx::Error> {
     let oldest: Option<i64> = sqlx::query_scalar("SELECT at_us FROM chain ORDER BY seq LIMIT 1")
         .fetch_optional(&mut **transaction)
         .await?;
     if oldest.is_none_or(|oldest| oldest >= before) {
-        return Ok(Step::Nothing);
+        return Ok(Pruned::Nothing);
     }
     let marks = Marks::read(transaction).await?;
     let beginning = match Beginning::read(transaction, before).await? {
         Ok(beginning) => beginning,
-        Err(broken) => return Ok(Step::Broken(broken)),
+        Err(broken) => return Ok(Pruned::Broken(broken)),
     };
     let going = Going::among(transaction, &beginning, marks.newest_command()).await?;
     if going.commands.is_empty()
         && beginning.operations.is_empty()
         && beginning.transitions.is_empty()
     {
-        return Ok(Step::Nothing);
+        return Ok(Pruned::Nothing);
     }
 
     let mut links = Links::after(marks.head);
@@ -177,8 +236,9 @@ async fn prune(
         .await?;
     insert(transaction, &[checkpoint]).await?;
     insert(transaction, &links.rows).await?;
-    Ok(Step::Removed(Removed {
+    Ok(Pruned::Removed(Beheaded {
         commands: going.count(),
+        through: beginning.through,
         head: links.head.seq,
     }))
 }
@@ -187,6 +247,8 @@ async fn prune(
 #[derive(Debug)]
 struct Beginning {
     last: Head,
+    /// The youngest of their times.
+    through: i64,
     commands: BTreeSet<i64>,
     /// By the command that each is a fate of.
     fates: HashMap<i64, HashSet<i64>>,
@@ -204,6 +266,7 @@ impl Beginning {
         let removed = newest_checkpoint(transaction).await?;
         let mut beginning = Self {
             last: removed.map_or(Head::NONE, |checkpoint| checkpoint.removed),
+            through: 0,
             commands: BTreeSet::new(),
             fates: HashMap::new(),
             operations: Vec::new(),
@@ -213,12 +276,14 @@ impl Beginning {
         // Not after the last link that was removed: one that should not be there
         // any more is to be seen.
         for row in tail::links(transaction, 0, STEP).await? {
-            if row.try_get::<i64, _>("at_us")? >= before {
+            let at = row.try_get("at_us")?;
+            if at >= before {
                 break;
             }
             match follow(beginning.last, &row)? {
                 Ok((kind, head)) => {
                     beginning.last = head;
+                    beginning.through = beginning.through.max(at);
                     beginning.add(kind, row.try_get("reference")?, row.try_get("seq")?);
                 }
                 Err(broken) => return Ok(Err(broken)),
@@ -340,49 +405,4 @@ async fn carry(
         }
     }
     Ok(())
-}
-
-/// A row of `checkpoints`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct CheckpointJson {
-    seq: i64,
-    ledger: String,
-    chain_seq: i64,
-    chain_hash: String,
-    pruned_through: i64,
-    commands_pruned: i64,
-    at: i64,
-}
-
-impl TableRow for CheckpointJson {
-    const INSERT: &'static str = INSERT_CHECKPOINT;
-}
-
-impl CheckpointJson {
-    async fn next(
-        transaction: &mut SqliteTransaction<'_>,
-        beginning: &Beginning,
-        going: &Going,
-        at: i64,
-    ) -> Result<Self, sqlx::Error> {
-        let ledger = sqlx::query_scalar("SELECT ledger_id FROM identity")
-            .fetch_one(&mut **transaction)
-            .await?;
-        let newest: Option<(i64, i64, i64)> = sqlx::query_as(
-            "SELECT seq, pruned_through_us, commands_pruned FROM checkpoints ORDER BY seq DESC LIMIT 1",
-        )
-        .fetch_optional(&mut **transaction)
-        .await?;
-        let (seq, through, commands) = newest.unwrap_or_default();
-        Ok(Self {
-            seq: seq + 1,
-            ledger,
-            chain_seq: beginning.last.seq,
-            chain_hash: beginning.last.hash.to_string(),
-            pruned_through: through.max(going.through),
-            commands_pruned: commands.saturating_add(going.count()),
-            at,
-        })
-    }
 }

@@ -14,6 +14,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::entry::{KeptReply, Outcome};
 use crate::error::LedgerError;
+use crate::leases::LeaseStamp;
 use crate::time::{duration, system_time};
 
 /// The columns of a command and of one of its fates. What takes the place of
@@ -22,7 +23,8 @@ macro_rules! columns {
     ($reply:literal) => {
         concat!(
             "c.seq, c.command_id, c.device, c.kind, c.mutation, c.app_bundle_id, c.parameters, c.asked, ",
-            "c.caller, c.created_us, f.seq AS fate_seq, f.revision, f.fate, f.effect, f.reason, f.message, ",
+            "c.caller, c.created_us, c.principal, c.lease_id, c.lease_epoch, ",
+            "f.seq AS fate_seq, f.revision, f.fate, f.effect, f.reason, f.message, ",
             "f.warning, f.hint, f.reactivated, f.attempts, f.recovered, f.queue_wait_us, f.device_time_us, ",
             $reply,
             " AS reply, f.reply_bytes, f.why, f.final, f.concluded_us"
@@ -78,8 +80,12 @@ pub struct CommandRow {
     /// What the caller asked for, typed text replaced by its length; `None` in
     /// what was recorded before this was kept.
     pub asked: Option<Map<String, Value>>,
-    /// Who asked for it.
+    /// The address that it was asked for from.
     pub caller: Option<String>,
+    /// Who asked for it; `None` in what was recorded before this was kept.
+    pub principal: Option<String>,
+    /// The lease that it was carried out under, if it needed one.
+    pub lease: Option<LeaseStamp>,
     /// When it was handed to the ledger: a mutation before its first byte was
     /// sent, a read at its end. To the microsecond.
     pub created: SystemTime,
@@ -132,6 +138,8 @@ impl CommandRow {
                 None => None,
             },
             caller: row.try_get("caller")?,
+            principal: row.try_get("principal")?,
+            lease: LeaseStamp::decode(row)?,
             created: system_time(row.try_get("created_us")?),
             conclusion: Conclusion::decode(row)?,
         })

@@ -22,6 +22,8 @@ pub struct LedgerStats {
     pub chaining: Duration,
     /// Commands removed by retention.
     pub pruned: u64,
+    /// Leases removed by retention.
+    pub leases_pruned: u64,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +35,7 @@ pub(crate) struct Counters {
     writing_ns: AtomicU64,
     chaining_ns: AtomicU64,
     pruned: AtomicU64,
+    leases_pruned: AtomicU64,
 }
 
 impl Counters {
@@ -42,8 +45,9 @@ impl Counters {
         add(&self.chaining_ns, chaining);
     }
 
-    pub(crate) fn pruned(&self, commands: u64) {
+    pub(crate) fn pruned(&self, commands: u64, leases: u64) {
         self.pruned.fetch_add(commands, Ordering::Relaxed);
+        self.leases_pruned.fetch_add(leases, Ordering::Relaxed);
     }
 
     pub(crate) fn answered(&self, written: bool) {
@@ -68,6 +72,7 @@ impl Counters {
             writing: Duration::from_nanos(self.writing_ns.load(Ordering::Relaxed)),
             chaining: Duration::from_nanos(self.chaining_ns.load(Ordering::Relaxed)),
             pruned: self.pruned.load(Ordering::Relaxed),
+            leases_pruned: self.leases_pruned.load(Ordering::Relaxed),
         }
     }
 }

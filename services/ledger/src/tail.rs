@@ -12,7 +12,6 @@ use std::str::FromStr;
 use std::time::SystemTime;
 
 use base64_simd::URL_SAFE_NO_PAD;
-use serde_json::{Map, Value};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqlitePool};
 
@@ -20,6 +19,7 @@ use crate::canonical::{Hash, Head};
 use crate::chain::hash_of;
 use crate::error::LedgerError;
 use crate::event::EventKind;
+use crate::operations::{Operation, operation_columns};
 use crate::query::ReadError;
 use crate::row::{CommandRow, Unreadable, columns};
 use crate::time::system_time;
@@ -32,7 +32,9 @@ const LARGEST_PAGE: u32 = 500;
 const SELECT_LINKS: &str = concat!(
     "SELECT h.seq AS link, h.kind AS event, h.reference, h.at_us, h.hash, ",
     columns!("f.reply"),
-    ", o.seq AS operation_seq, o.who, o.what, o.target, o.detail, o.at_us AS operation_at_us, ",
+    ", ",
+    operation_columns!(),
+    ", ",
     transition_columns!(),
     ", k.seq AS checkpoint_seq, k.ledger_id AS checkpoint_ledger_id, k.chain_seq, k.chain_hash, \
      k.pruned_through_us, k.commands_pruned, k.at_us AS checkpoint_at_us, \
@@ -85,20 +87,6 @@ pub enum Subject {
     Transition(Transition),
     /// The removal of older events.
     Checkpoint(Checkpoint),
-}
-
-/// What was done other than by a command: to the ledger, to the gateway, or to a
-/// phone by an operator.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Operation {
-    /// Who did it.
-    pub who: String,
-    /// What it was.
-    pub what: String,
-    /// What it was done to.
-    pub target: Option<String>,
-    /// Whatever else is to be known of it.
-    pub detail: Map<String, Value>,
 }
 
 /// What retention says about what it removed.
@@ -233,12 +221,7 @@ impl Subject {
             | EventKind::Resolved
             | EventKind::Carried
             | EventKind::CarriedFate => Self::Command(Box::new(CommandRow::read(row)?)),
-            EventKind::Operation => Self::Operation(Operation {
-                who: row.try_get("who")?,
-                what: row.try_get("what")?,
-                target: row.try_get("target")?,
-                detail: serde_json::from_str(&row.try_get::<String, _>("detail")?)?,
-            }),
+            EventKind::Operation => Self::Operation(Operation::decode(row)?),
             EventKind::Transition => Self::Transition(Transition::decode(row)?),
             EventKind::Pruned => Self::Checkpoint(Checkpoint::decode(row)?),
         })

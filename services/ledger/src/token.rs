@@ -1,6 +1,6 @@
 //! Where a page ended.
 //!
-//! A token carries its query, be it for commands or for transitions, so that it cannot be used with
+//! A token carries its query, or a hash of it, so that it cannot be used with
 //! others, and the range of rows that is left. To clients it is opaque. It is
 //! no secret and not signed: whoever forges one reads other pages of what the
 //! query may read anyway.
@@ -38,6 +38,10 @@ pub(crate) enum Scope {
     Commands(Filter),
     /// Of this phone.
     Transitions(Udid),
+    /// With filters of this hash.
+    Leases(String),
+    /// Likewise.
+    Operations(String),
 }
 
 /// What a query asks for, in one spelling.

@@ -11,13 +11,11 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqlitePool};
 
 use crate::error::LedgerError;
+use crate::pages;
 use crate::query::ReadError;
 use crate::row::Unreadable;
 use crate::time::system_time;
 use crate::token::{PageToken, Scope};
-
-const DEFAULT_PAGE: u32 = 100;
-const LARGEST_PAGE: u32 = 1000;
 
 /// The columns of a transition, by names that are no other column's.
 macro_rules! transition_columns {
@@ -74,18 +72,14 @@ pub(crate) async fn transitions(
         Some(_) => return Err(LedgerError::PageTokenMismatch.into()),
         None => i64::MAX,
     };
-    let size = match page_size {
-        0 => DEFAULT_PAGE,
-        size => size.min(LARGEST_PAGE),
-    };
+    let size = pages::size(page_size);
     // One more than the page holds tells whether there is another page.
     let rows = sqlx::query(SELECT)
         .bind(device.as_str())
         .bind(before)
-        .bind(size + 1)
+        .bind(i64::try_from(size + 1).unwrap_or(i64::MAX))
         .fetch_all(pool)
         .await?;
-    let size = size as usize;
     let more = rows.len() > size;
     let transitions = rows
         .iter()

@@ -154,7 +154,10 @@ impl Writer {
     }
 
     fn publish(&self, head: i64) {
-        self.head.send_replace(head.unsigned_abs());
+        let head = head.unsigned_abs();
+        // What makes no link, as the clock of leases, is no news.
+        self.head
+            .send_if_modified(|known| std::mem::replace(known, head) != head);
     }
 
     async fn settle(&mut self, batch: Vec<Ticket>) {

@@ -297,6 +297,8 @@ fn old_tap(n: usize, device: &Udid) -> NewRecord {
             parameters: serde_json::Map::new(),
             asked: serde_json::Map::new(),
             caller: None,
+            principal: None,
+            lease: None,
         },
         outcome: Outcome {
             fate: fleetgate_runner::Fate::Completed,

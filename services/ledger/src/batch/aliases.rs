@@ -36,7 +36,8 @@ impl Aliases {
                 | Change::Record(_)
                 | Change::Resolve(_)
                 | Change::Operate(_)
-                | Change::Move(_) => None,
+                | Change::Move(_)
+                | Change::Lease(_) => None,
             })
             .collect();
         if settings.is_empty() {

@@ -12,10 +12,12 @@ use serde_json::{Map, Value};
 use sqlx::SqliteTransaction;
 
 use super::aliases::Aliases;
+use super::leases::Leases;
 use super::rows::json;
 use crate::entry::{Change, Entry, NewIntent, NewOperation, NewRecord, NewTransition, Outcome};
 use crate::error::LedgerError;
 use crate::event::EventKind;
+use crate::leases::NewLeaseWrite;
 use crate::settings::DeviceSettings;
 
 const SELECT_KNOWN: &str = "
@@ -35,6 +37,7 @@ pub(super) enum Plan<'a> {
     Operate(&'a NewOperation),
     Move(&'a NewTransition),
     Set(&'a DeviceSettings, &'a NewOperation),
+    Lease(&'a NewLeaseWrite),
 }
 
 /// A fate of a command that is on record.
@@ -65,6 +68,7 @@ impl<'a> Plan<'a> {
             })),
             Change::Operate(operation) => Some(Self::Operate(operation)),
             Change::Move(transition) => Some(Self::Move(transition)),
+            Change::Lease(write) => Some(Self::Lease(write)),
             Change::Resolve(_) | Change::Set(..) => None,
         }
     }
@@ -89,9 +93,10 @@ pub(super) async fn judge<'a>(
         .map(|row| (row.command_id.clone(), Known::of(row)))
         .collect();
     let mut aliases = Aliases::read(transaction, entries).await?;
+    let mut leases = Leases::read(transaction, entries).await?;
     Ok(entries
         .iter()
-        .map(|entry| place(entry, &mut known, &mut aliases))
+        .map(|entry| place(entry, &mut known, &mut aliases, &mut leases))
         .collect())
 }
 
@@ -186,6 +191,7 @@ fn place<'a>(
     entry: &'a Entry,
     known: &mut HashMap<String, Known>,
     aliases: &mut Aliases,
+    leases: &mut Leases,
 ) -> Result<Plan<'a>, LedgerError> {
     use hash_map::Entry::{Occupied, Vacant};
 
@@ -233,6 +239,10 @@ fn place<'a>(
         Change::Set(settings, operation) => {
             aliases.give(settings)?;
             Ok(Plan::Set(settings, operation))
+        }
+        Change::Lease(write) => {
+            leases.take(write)?;
+            Ok(Plan::Lease(write))
         }
     }
 }

@@ -12,13 +12,16 @@ use super::plan::Revision;
 use crate::canonical::{Event, Head};
 use crate::entry::{KeptReply, NewIntent, NewOperation, NewTransition};
 use crate::event::EventKind;
+use crate::leases::rows::epoch;
 use crate::time::micros;
 
 /// The arrival of an entry is its place in the audit, hence the numbers.
 const INSERT_COMMANDS: &str = "
-INSERT INTO commands (seq, command_id, device, kind, mutation, app_bundle_id, parameters, asked, caller, created_us)
+INSERT INTO commands (seq, command_id, device, kind, mutation, app_bundle_id, parameters, asked, caller, created_us,
+                      principal, lease_id, lease_epoch)
 SELECT e.value ->> 'seq', e.value ->> 'id', e.value ->> 'device', e.value ->> 'kind', e.value ->> 'mutation',
-       e.value ->> 'app', e.value ->> 'parameters', e.value ->> 'asked', e.value ->> 'caller', e.value ->> 'at'
+       e.value ->> 'app', e.value ->> 'parameters', e.value ->> 'asked', e.value ->> 'caller', e.value ->> 'at',
+       e.value ->> 'principal', e.value ->> 'lease', e.value ->> 'epoch'
 FROM json_each(?1) AS e
 WHERE true
 ORDER BY e.key
@@ -98,6 +101,9 @@ pub(super) struct CommandJson<'a> {
     asked: String,
     caller: Option<&'a str>,
     at: i64,
+    principal: Option<&'a str>,
+    lease: Option<&'a str>,
+    epoch: Option<i64>,
 }
 
 impl TableRow for CommandJson<'_> {
@@ -117,6 +123,9 @@ impl<'a> CommandJson<'a> {
             asked: json(&command.asked)?,
             caller: command.caller.as_deref(),
             at,
+            principal: command.principal.as_deref(),
+            lease: command.lease.as_ref().map(|lease| lease.id.as_str()),
+            epoch: command.lease.as_ref().map(|lease| epoch(lease.epoch)),
         })
     }
 
@@ -130,6 +139,11 @@ impl<'a> CommandJson<'a> {
         event.text(&self.asked);
         event.text_or_null(self.caller);
         event.integer(self.at);
+        if self.principal.is_some() || self.lease.is_some() {
+            event.text_or_null(self.principal);
+            event.text_or_null(self.lease);
+            event.integer_or_null(self.epoch);
+        }
     }
 }
 

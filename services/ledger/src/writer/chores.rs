@@ -33,11 +33,19 @@ pub(crate) struct Chores {
 
 #[derive(Debug, Clone, Copy)]
 enum Stage {
-    /// With the commands that this run has removed so far.
+    /// With what this run has removed so far.
     Prune {
         commands: i64,
+        leases: i64,
     },
     Shrink,
+}
+
+impl Stage {
+    const BEGIN: Self = Self::Prune {
+        commands: 0,
+        leases: 0,
+    };
 }
 
 impl Chores {
@@ -46,7 +54,7 @@ impl Chores {
         (config.max_age.is_some() || config.max_bytes.is_some()).then(|| Self {
             config,
             next: Instant::now(),
-            stage: Stage::Prune { commands: 0 },
+            stage: Stage::BEGIN,
         })
     }
 
@@ -64,7 +72,7 @@ impl Chores {
         // Never at once, whatever the configuration says: entries go first.
         let interval = self.config.interval.max(Duration::from_millis(1));
         self.next = Instant::now() + interval;
-        self.stage = Stage::Prune { commands: 0 };
+        self.stage = Stage::BEGIN;
     }
 }
 
@@ -105,13 +113,18 @@ impl Writer {
         connection: &mut SqliteConnection,
     ) -> Result<(), CommitError> {
         match chores.stage {
-            Stage::Prune { commands } => {
+            Stage::Prune { commands, leases } => {
                 match retention::step(connection, &chores.config, SystemTime::now()).await? {
                     Step::Removed(removed) => {
-                        self.counters.pruned(removed.commands.unsigned_abs());
-                        self.publish(removed.head);
+                        let (gone, ended) = (removed.commands, removed.leases);
+                        self.counters
+                            .pruned(gone.unsigned_abs(), ended.unsigned_abs());
+                        if let Some(head) = removed.head {
+                            self.publish(head);
+                        }
                         chores.stage = Stage::Prune {
-                            commands: commands + removed.commands,
+                            commands: commands + gone,
+                            leases: leases + ended,
                         };
                         return Ok(());
                     }
@@ -121,8 +134,8 @@ impl Writer {
                         "the ledger was tampered with, so nothing of it is removed: verify it"
                     ),
                 }
-                if commands > 0 {
-                    let note = note(&chores.config, commands);
+                if commands > 0 || leases > 0 {
+                    let note = note(&chores.config, commands, leases);
                     let committed = batch::commit(connection, &[&note]).await?;
                     self.publish(committed.written.head);
                 }
@@ -139,10 +152,11 @@ impl Writer {
 }
 
 /// The operation that a run leaves behind.
-fn note(config: &RetentionConfig, commands: i64) -> Entry {
+fn note(config: &RetentionConfig, commands: i64, leases: i64) -> Entry {
     let seconds = |age: Duration| Value::from(age.as_secs());
     let detail: Map<String, Value> = [
         ("commands", commands.into()),
+        ("leases", leases.into()),
         ("maxAgeSeconds", config.max_age.map_or(Value::Null, seconds)),
         (
             "maxBytes",

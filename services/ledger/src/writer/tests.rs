@@ -91,6 +91,8 @@ async fn hand_in(
         parameters,
         asked: Map::new(),
         caller: None,
+        principal: None,
+        lease: None,
     };
     let entry = Entry {
         at: SystemTime::now(),

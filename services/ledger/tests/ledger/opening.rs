@@ -64,7 +64,7 @@ async fn assert_refused_as_newer(place: &Place) {
             let LedgerError::NewerSchema {
                 path,
                 found: 9000,
-                known: 3,
+                known: 4,
             } = &error
             else {
                 panic!("{error}")
@@ -72,7 +72,7 @@ async fn assert_refused_as_newer(place: &Place) {
             assert_eq!(*path, place.path());
             let message = error.to_string();
             assert!(
-                message.contains("9000") && message.contains('3'),
+                message.contains("9000") && message.contains('4'),
                 "{message}"
             );
         }

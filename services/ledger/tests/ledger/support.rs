@@ -130,6 +130,8 @@ pub(crate) fn tap(command_id: &str) -> NewIntent {
             .into_iter()
             .collect(),
         caller: Some("grace".to_owned()),
+        principal: None,
+        lease: None,
     }
 }
 

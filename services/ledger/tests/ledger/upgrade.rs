@@ -64,7 +64,7 @@ async fn its_commands_are_bound_and_its_open_intents_can_be_settled() {
             older,
             Err(LedgerError::OlderSchema {
                 found: 1,
-                known: 3,
+                known: 4,
                 ..
             })
         ),
@@ -232,7 +232,7 @@ async fn the_chain_of_the_second_version_goes_on_and_takes_transitions() {
             older,
             Err(LedgerError::OlderSchema {
                 found: 2,
-                known: 3,
+                known: 4,
                 ..
             })
         ),
