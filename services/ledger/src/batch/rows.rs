@@ -90,8 +90,8 @@ pub(crate) fn json<T: Serialize + ?Sized>(rows: &T) -> Result<String, sqlx::Erro
 
 /// A row of `commands`.
 #[derive(Serialize)]
-pub(super) struct CommandJson<'a> {
-    pub(super) seq: i64,
+pub(crate) struct CommandJson<'a> {
+    pub(crate) seq: i64,
     id: &'a CommandId,
     device: &'a str,
     kind: &'static str,
@@ -111,7 +111,7 @@ impl TableRow for CommandJson<'_> {
 }
 
 impl<'a> CommandJson<'a> {
-    pub(super) fn of(seq: i64, at: i64, command: &'a NewIntent) -> Result<Self, sqlx::Error> {
+    pub(crate) fn of(seq: i64, at: i64, command: &'a NewIntent) -> Result<Self, sqlx::Error> {
         Ok(Self {
             seq,
             id: &command.command_id,
@@ -129,7 +129,7 @@ impl<'a> CommandJson<'a> {
         })
     }
 
-    pub(super) fn bind(&self, event: &mut Event) {
+    pub(crate) fn bind(&self, event: &mut Event) {
         event.text(self.id.as_str());
         event.text(self.device);
         event.text(self.kind);

@@ -1,9 +1,13 @@
 //! The encoding against bytes and hashes that were written down by hand.
 
+use fleetgate_runner::CommandKind;
+use serde_json::{Map, json};
+
 use super::{Event, Hash, Head};
-use crate::batch::rows::{Links, TransitionJson};
-use crate::entry::NewTransition;
+use crate::batch::rows::{CommandJson, Links, TransitionJson};
+use crate::entry::{NewIntent, NewTransition};
 use crate::event::EventKind;
+use crate::leases::LeaseStamp;
 
 #[test]
 fn an_event_is_encoded_as_the_table_says() {
@@ -73,6 +77,84 @@ fn a_transition_is_encoded_as_the_table_says() {
         (links.head.seq, links.head.hash.to_string()),
         (2, second.to_owned())
     );
+}
+
+fn tap(principal: Option<&str>, lease: Option<(&str, u64)>) -> NewIntent {
+    NewIntent {
+        command_id: "c-1".parse().unwrap(),
+        device: "00008110-000978540290401E".parse().unwrap(),
+        kind: CommandKind::Tap,
+        app_bundle_id: Some("com.example".parse().unwrap()),
+        parameters: [("x".to_owned(), json!(1.5))].into_iter().collect(),
+        asked: Map::new(),
+        caller: Some("127.0.0.1:1".to_owned()),
+        principal: principal.map(ToOwned::to_owned),
+        lease: lease.map(|(id, epoch)| LeaseStamp {
+            id: id.to_owned(),
+            epoch,
+        }),
+    }
+}
+
+/// What a command is encoded as that names neither a principal nor a lease: as it
+/// was when there were none.
+fn plain(seq: u8) -> Vec<u8> {
+    let at = b"i\x00\x06\x37\x9d\xa0\x5b\x60\x01";
+    [
+        [b"i\0\0\0\0\0\0\0".as_slice(), &[seq]].concat().as_slice(),
+        b"t\0\0\0\0\0\0\0\x08intended",
+        [b"i\0\0\0\0\0\0\0".as_slice(), &[seq]].concat().as_slice(),
+        at,
+        b"t\0\0\0\0\0\0\0\x03c-1",
+        b"t\0\0\0\0\0\0\0\x1900008110-000978540290401E",
+        b"t\0\0\0\0\0\0\0\x03tap",
+        b"i\0\0\0\0\0\0\0\x01",
+        b"t\0\0\0\0\0\0\0\x0bcom.example",
+        b"t\0\0\0\0\0\0\0\x09{\"x\":1.5}",
+        b"t\0\0\0\0\0\0\0\x02{}",
+        b"t\0\0\0\0\0\0\0\x0b127.0.0.1:1",
+        at,
+    ]
+    .concat()
+}
+
+/// The hashes are those of Python's hashlib, over the bytes that are written
+/// down here, each with the one before it.
+#[test]
+fn a_command_is_encoded_with_its_principal_and_lease_only_if_it_has_one() {
+    const AT: i64 = 1_750_000_000_000_001;
+    let forms: [(NewIntent, &[u8], &str); 4] = [
+        (
+            tap(None, None),
+            b"",
+            "8761e1cbc5d3d9f5b09bafa7ea7f2c87ff68acbd69b88d77667c00178b86b902",
+        ),
+        (
+            tap(Some("token:ci"), Some(("lease-1", 7))),
+            b"t\0\0\0\0\0\0\0\x08token:cit\0\0\0\0\0\0\0\x07lease-1i\0\0\0\0\0\0\0\x07",
+            "4d5babd59f7a430523c578446d004b79403dee92827ddc60931ac5452a640a39",
+        ),
+        (
+            tap(Some("token:ci"), None),
+            b"t\0\0\0\0\0\0\0\x08token:cinn",
+            "8dbcc13b65e5fa34c65dbebb6fc7851e54fb5bb93fda99cf97e9b274d64d8ddd",
+        ),
+        (
+            tap(None, Some(("lease-1", 0))),
+            b"nt\0\0\0\0\0\0\0\x07lease-1i\0\0\0\0\0\0\0\0",
+            "4595c4617077d8584223e95d9e69fed7d7fee627931b88cb39ca9b5eb4d99093",
+        ),
+    ];
+    let mut links = Links::after(Head::NONE);
+    for (number, (command, access, hash)) in (1_u8..).zip(forms) {
+        let seq = i64::from(number);
+        let row = CommandJson::of(seq, AT, &command).unwrap();
+        let mut event = Event::new(seq, "intended", seq, AT);
+        row.bind(&mut event);
+        assert_eq!(event.0, [plain(number).as_slice(), access].concat());
+        links.add(EventKind::Intended, seq, AT, |event| row.bind(event));
+        assert_eq!(links.head.hash.to_string(), hash);
+    }
 }
 
 /// `hashlib.sha256(bytes(32)).hexdigest()` and the hash of 32 zero bytes and
