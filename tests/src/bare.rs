@@ -16,7 +16,7 @@ use tonic::body::Body;
 use tower::service_fn;
 use tower::util::BoxCloneService;
 
-use crate::Rig;
+use crate::{Rig, soon};
 
 /// What carries a [`Bare`] client's calls.
 pub type Transport = BoxCloneService<Request<Body>, Response<Incoming>, hyper::Error>;
@@ -35,16 +35,16 @@ impl Bare {
     pub async fn connect(rig: &Rig) -> Self {
         let origin: Uri = rig.url().parse().expect("an address");
         let authority = origin.authority().expect("an address").to_string();
-        let stream = tokio::net::TcpStream::connect(authority)
+        let connecting = tokio::net::TcpStream::connect(authority);
+        let stream = soon("a connection", connecting)
             .await
             .expect("a connection")
             .into_std()
             .expect("a socket");
         let socket = stream.try_clone().expect("a descriptor");
         let stream = tokio::net::TcpStream::from_std(stream).expect("a socket");
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .expect("HTTP/2");
+        let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+        let (sender, connection) = soon("HTTP/2", handshake).await.expect("HTTP/2");
         let mut driver = JoinSet::new();
         driver.spawn(async move {
             // It is torn on purpose.

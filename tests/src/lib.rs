@@ -24,10 +24,11 @@ use fleetgate_proto::v1::{CommandRecord, Fate, GetCommandRequest};
 use fleetgate_runner::Budgets;
 use fleetgate_simulator::{Lab, Phone, Scenario};
 use tempfile::TempDir;
-use tokio::time::timeout;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
+use patience::ended;
+use pulse::Pulse;
 use reach::Reach;
 
 pub mod bare;
@@ -46,10 +47,12 @@ pub mod mirror;
 pub mod office;
 pub mod outcome;
 pub mod pair;
+mod patience;
 pub mod paused;
 pub mod place;
 pub mod plain;
 pub mod process;
+mod pulse;
 pub mod raw;
 pub mod reach;
 mod refusal;
@@ -58,20 +61,11 @@ pub mod screen;
 pub mod stranger;
 pub mod verdict;
 
+pub use patience::{A_CALL, PATIENCE, soon, within};
 pub use refusal::{Refusal, refused};
 
 /// The bundle id of the app that every simulated phone has in front.
 pub const APP: &str = fleetgate_simulator::ui::DEMO_BUNDLE;
-
-/// Longer than anything a test waits for takes.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Waits for something that must come.
-pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future)
-        .await
-        .unwrap_or_else(|_elapsed| panic!("{what} did not come within {PATIENCE:?}"))
-}
 
 /// A lab, its gateway and a client.
 #[derive(Debug)]
@@ -84,6 +78,7 @@ pub struct Rig {
     channel: Channel,
     reach: Reach,
     time_scale: f64,
+    pulse: Pulse,
     // Dropped last: the ledger lives here.
     dir: TempDir,
 }
@@ -121,6 +116,7 @@ impl Rig {
         reach: Reach,
         configure: impl FnOnce(&mut Config),
     ) -> Self {
+        let pulse = Pulse::watch();
         let dir = TempDir::new().expect("a temporary directory");
         let mut config = test_config(dir.path());
         reach.open(&lab, dir.path(), &mut config).await;
@@ -133,6 +129,7 @@ impl Rig {
             channel,
             reach,
             time_scale,
+            pulse,
             dir,
         };
         rig.attached().await;
@@ -242,7 +239,8 @@ impl Rig {
         let request = GetCommandRequest {
             command_id: command_id.to_owned(),
         };
-        match self.ledger().get_command(request).await {
+        let mut ledger = self.ledger();
+        match soon("an answer to GetCommand", ledger.get_command(request)).await {
             Ok(found) => found.into_inner().command,
             Err(status) if status.code() == Code::NotFound => None,
             Err(status) => panic!("GetCommand: {status:?}"),
@@ -266,14 +264,16 @@ impl Rig {
     pub async fn stop(self) -> Drained {
         let Self {
             lab,
+            config,
             gateway,
             channel,
+            pulse: _pulse,
             dir: _dir,
             ..
         } = self;
         drop(channel);
-        let drained = gateway.shutdown().await;
-        lab.shutdown().await;
+        let drained = ended(gateway, &config).await;
+        soon("the lab's end", lab.shutdown()).await;
         drained
     }
 
@@ -281,13 +281,15 @@ impl Rig {
     pub async fn stop_gateway(self) -> (Drained, Lab, TempDir) {
         let Self {
             lab,
+            config,
             gateway,
             channel,
+            pulse: _pulse,
             dir,
             ..
         } = self;
         drop(channel);
-        (gateway.shutdown().await, lab, dir)
+        (ended(gateway, &config).await, lab, dir)
     }
 }
 
@@ -323,9 +325,9 @@ async fn start_gateway(
     reach: Reach,
     time_scale: f64,
 ) -> (Gateway, Channel) {
-    let gateway = Gateway::start(config.clone(), reach.overrides(lab, time_scale))
-        .await
-        .expect("a gateway");
+    let starting = Gateway::start(config.clone(), reach.overrides(lab, time_scale));
+    let gateway = soon("the gateway's start", starting).await;
+    let gateway = gateway.expect("a gateway");
     let channel = connect(&format!("http://{}", gateway.local_addr())).await;
     (gateway, channel)
 }
@@ -333,10 +335,8 @@ async fn start_gateway(
 /// A connection to a gateway.
 pub async fn connect(url: &str) -> Channel {
     let endpoint = Endpoint::from_shared(url.to_owned()).expect("an address");
-    endpoint
-        .connect()
-        .await
-        .expect("a connection to the gateway")
+    let connected = soon("a connection to the gateway", endpoint.connect()).await;
+    connected.expect("a connection to the gateway")
 }
 
 /// The step of a bounded poll, for what nothing announces.

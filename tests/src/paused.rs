@@ -5,6 +5,8 @@ use fleetgate_gateway::{Config, Drained};
 use fleetgate_simulator::Lab;
 use tempfile::TempDir;
 
+use crate::patience::ended;
+use crate::pulse::Pulse;
 use crate::reach::Reach;
 use crate::{Rig, start_gateway};
 
@@ -19,6 +21,7 @@ pub struct Paused {
     pub drained: Drained,
     reach: Reach,
     time_scale: f64,
+    pulse: Pulse,
     dir: TempDir,
 }
 
@@ -32,15 +35,17 @@ impl Rig {
             channel,
             reach,
             time_scale,
+            pulse,
             dir,
         } = self;
         drop(channel);
         Paused {
-            drained: gateway.shutdown().await,
+            drained: ended(gateway, &config).await,
             lab,
             config,
             reach,
             time_scale,
+            pulse,
             dir,
         }
     }
@@ -55,6 +60,7 @@ impl Paused {
             drained: _,
             reach,
             time_scale,
+            pulse,
             dir,
         } = self;
         let (gateway, channel) = start_gateway(&lab, &config, reach, time_scale).await;
@@ -65,6 +71,7 @@ impl Paused {
             channel,
             reach,
             time_scale,
+            pulse,
             dir,
         };
         rig.attached().await;

@@ -9,7 +9,7 @@ use tonic::Status;
 use tonic::client::GrpcService;
 use tonic::codegen::{Body, Bytes, StdError};
 
-use crate::{APP, Rig};
+use crate::{A_CALL, APP, Rig, within};
 
 /// What [`send`] types.
 pub const TEXT: &str = "plain text";
@@ -96,8 +96,23 @@ pub async fn send_as(
 }
 
 /// The same over a client that need not be the rig's.
-#[expect(clippy::too_many_lines, reason = "one arm for each command")]
 pub async fn send_over<T>(
+    client: AutomationServiceClient<T>,
+    kind: CommandKind,
+    head: Head,
+) -> Result<pb::CommandReceipt, Status>
+where
+    T: GrpcService<tonic::body::Body>,
+    T::Error: Into<StdError>,
+    T::ResponseBody: Body<Data = Bytes> + Send + 'static,
+    <T::ResponseBody as Body>::Error: Into<StdError> + Send,
+{
+    let what = format!("the answer to {kind} {:?}", head.command_id);
+    within(A_CALL, &what, call(client, kind, head)).await
+}
+
+#[expect(clippy::too_many_lines, reason = "one arm for each command")]
+async fn call<T>(
     mut client: AutomationServiceClient<T>,
     kind: CommandKind,
     head: Head,

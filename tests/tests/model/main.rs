@@ -18,6 +18,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +40,9 @@ const COMMANDS_EACH: usize = 63;
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 const COMMANDS: usize = 10_000;
+
+/// Longer than it takes to play a script, or to judge it.
+const A_ROUND: Duration = Duration::from_secs(300);
 
 /// How many scripts are played at once: most of the time is spent waiting.
 const AT_ONCE: usize = 4;
@@ -89,28 +93,11 @@ async fn whatever_happens_nothing_is_done_twice_and_every_fate_is_true() {
 /// Plays one script to its end, and judges it.
 async fn round(seed: u64) -> Result<Judgement, String> {
     let script = Script::new(seed, PHONES, COMMANDS_EACH);
-    let world = World::new(PHONES).await;
-    let mut upheavals = JoinSet::new();
-    let shaken = Arc::clone(&world);
-    let upheaving = script.upheavals.clone();
-    let stop = CancellationToken::new();
-    let stopped = stop.clone();
-    upheavals.spawn(async move { shaken.shake(upheaving, stopped).await });
-    let mut phones = JoinSet::new();
-    for (at, steps) in script.phones.iter().cloned().enumerate() {
-        let world = Arc::clone(&world);
-        phones.spawn(async move { (at, world.play(at, steps).await) });
-    }
-    let mut sent: BTreeMap<usize, Vec<Sent>> = BTreeMap::new();
-    while let Some(done) = phones.join_next().await {
-        let (at, all) = done.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        sent.insert(at, all);
-    }
-    stop.cancel();
-    upheavals.join_next().await.unwrap().unwrap();
-    world.calm().await;
-
-    let judged = judge::judge(&world, sent).await;
+    let world = World::new(seed, PHONES).await;
+    let sent = play(&script, &world);
+    let sent = world.in_time(A_ROUND, "the script's end", sent).await;
+    let judged = judge::judge(&world, sent);
+    let judged = world.in_time(A_ROUND, "the judgement", judged).await;
     world.end().await;
     judged.map_err(|broken| {
         let told: Vec<_> = broken
@@ -129,6 +116,32 @@ async fn round(seed: u64) -> Result<Judgement, String> {
             told.join("\n\n")
         )
     })
+}
+
+/// Plays a script, and gives what was sent to each phone.
+async fn play(script: &Script, world: &Arc<World>) -> BTreeMap<usize, Vec<Sent>> {
+    let seed = world.seed;
+    let mut upheavals = JoinSet::new();
+    let shaken = Arc::clone(world);
+    let upheaving = script.upheavals.clone();
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    upheavals.spawn(async move { shaken.shake(upheaving, stopped).await });
+    let mut phones = JoinSet::new();
+    for (at, steps) in script.phones.iter().cloned().enumerate() {
+        let world = Arc::clone(world);
+        phones.spawn(async move { (at, world.play(at, steps).await) });
+    }
+    let mut sent: BTreeMap<usize, Vec<Sent>> = BTreeMap::new();
+    while let Some(done) = phones.join_next().await {
+        let (at, all) = done.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        sent.insert(at, all);
+    }
+    stop.cancel();
+    let shaken = upheavals.join_next().await.unwrap();
+    shaken.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    world.calm().await;
+    sent
 }
 
 /// What the script had for a phone around a command: from the last healing to

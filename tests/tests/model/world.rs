@@ -11,7 +11,7 @@ use fleetgate_simulator::{Ids, Phone, Scenario};
 use fleetgate_tests::bare::Bare;
 use fleetgate_tests::invariants::Told;
 use fleetgate_tests::plain::{self, Head};
-use fleetgate_tests::{APP, Rig, mend, screen};
+use fleetgate_tests::{APP, Rig, mend, screen, within};
 use futures_util::future::join_all;
 use tokio::sync::{RwLock, RwLockReadGuard};
 use tokio::task::JoinSet;
@@ -30,6 +30,8 @@ pub(crate) const TIME_SCALE: f64 = 0.02;
 /// A lab and its gateway.
 #[derive(Debug)]
 pub(crate) struct World {
+    /// Of the script that is played in it.
+    pub(crate) seed: u64,
     /// Taken away while the gateway restarts.
     rig: RwLock<Option<Rig>>,
     pub(crate) phones: Vec<Phone>,
@@ -45,7 +47,7 @@ pub(crate) struct Sent {
 type Call = Result<CommandReceipt, Status>;
 
 impl World {
-    pub(crate) async fn new(phones: usize) -> Arc<Self> {
+    pub(crate) async fn new(seed: u64, phones: usize) -> Arc<Self> {
         let scenario = Scenario::fleet(u32::try_from(phones).unwrap()).scaled(TIME_SCALE);
         let rig = Rig::configured(scenario, |config| {
             // No power is cut here.
@@ -55,6 +57,7 @@ impl World {
         let phones = rig.lab.phones();
         phones.iter().for_each(screen::focus);
         Arc::new(Self {
+            seed,
             rig: RwLock::new(Some(rig)),
             phones,
         })
@@ -62,14 +65,25 @@ impl World {
 
     /// The rig, as long as the gateway is not restarted.
     pub(crate) async fn rig(&self) -> RwLockReadGuard<'_, Rig> {
-        let rig = self.rig.read().await;
+        let rig = self.in_time(FOR_EVER, "the rig", self.rig.read()).await;
         RwLockReadGuard::map(rig, |rig| rig.as_ref().expect("it is put back"))
+    }
+
+    /// Waits for something that must come within this time.
+    pub(crate) async fn in_time<T>(
+        &self,
+        patience: Duration,
+        what: &str,
+        future: impl Future<Output = T>,
+    ) -> T {
+        let what = format!("FLEETGATE_MODEL_SEED={}: {what}", self.seed);
+        within(patience, &what, future).await
     }
 
     /// Ends everything.
     pub(crate) async fn end(&self) {
         if let Some(rig) = self.rig.write().await.take() {
-            rig.stop().await;
+            self.in_time(FOR_EVER, "the end", rig.stop()).await;
         }
     }
 
@@ -209,9 +223,11 @@ impl World {
                 }
                 Upheaval::Odd(oddity) => self.rig().await.lab.oddity(oddity),
                 Upheaval::RestartGateway => {
-                    let mut place = self.rig.write().await;
+                    let free = self.rig.write();
+                    let mut place = self.in_time(FOR_EVER, "the gateway's restart", free).await;
                     let rig = place.take().expect("it is put back");
-                    *place = Some(rig.restart_gateway().await);
+                    let restart = rig.restart_gateway();
+                    *place = Some(self.in_time(FOR_EVER, "another gateway", restart).await);
                 }
             }
         }
