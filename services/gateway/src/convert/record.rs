@@ -3,8 +3,8 @@
 use std::time::UNIX_EPOCH;
 
 use fleetgate_ledger::{
-    Checkpoint, CommandQuery, CommandRow, Conclusion, EventKind, LedgerEvent, Outcome, PageToken,
-    Subject,
+    Checkpoint, CommandQuery, CommandRow, Conclusion, EventKind, LeaseStamp, LedgerEvent, Outcome,
+    PageToken, Subject,
 };
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::ledger_event::Entry;
@@ -29,6 +29,8 @@ pub(crate) fn record(row: CommandRow) -> pb::CommandRecord {
         app_bundle_id: row.app_bundle_id.map(Into::into),
         parameters: Some(structure(row.parameters)),
         create_time: Some(timestamp(row.created)),
+        principal: row.principal,
+        lease: row.lease.map(|LeaseStamp { id, epoch }| pb::LeaseRef { id, epoch }),
         ..pb::CommandRecord::default()
     };
     if let Some(Conclusion {
