@@ -24,6 +24,10 @@ pub struct Selector {
     pub os_version: Option<String>,
     /// What the host that it was last seen on is called.
     pub host: Option<String>,
+    /// Where its owner may look: the phone has all labels of one of these, with
+    /// these values. Empty: anywhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<BTreeMap<String, String>>,
 }
 
 impl Selector {
@@ -32,12 +36,16 @@ impl Selector {
         let fits = |wanted: &Option<String>, fact: &Option<String>| {
             wanted.is_none() || wanted.as_deref() == fact.as_deref()
         };
-        let has = |(key, value)| phone.labels.get(key) == Some(value);
+        let has_all = |labels: &BTreeMap<String, String>| {
+            let mut labels = labels.iter();
+            labels.all(|(key, value)| phone.labels.get(key) == Some(value))
+        };
         let is_version = |wanted: &str| {
             let has = phone.os_version.as_deref();
             has.is_some_and(|has| begins(has, wanted))
         };
-        self.labels.iter().all(has)
+        has_all(&self.labels)
+            && (self.within.is_empty() || self.within.iter().any(&has_all))
             && fits(&self.model, &phone.model)
             && fits(&self.host, &phone.host)
             && self.os_version.as_deref().is_none_or(is_version)
@@ -150,6 +158,20 @@ mod tests {
     #[test]
     fn an_empty_selector_matches_every_phone() {
         assert!(Selector::default().matches(&phone("18")));
+    }
+
+    #[test]
+    fn an_owner_gets_no_phone_where_it_may_not_look() {
+        let within = |racks: &[&str]| Selector {
+            within: racks
+                .iter()
+                .map(|rack| BTreeMap::from([("rack".into(), (*rack).into())]))
+                .collect(),
+            ..Selector::default()
+        };
+        assert!(within(&["a"]).matches(&phone("18")));
+        assert!(within(&["b", "a"]).matches(&phone("18")));
+        assert!(!within(&["b"]).matches(&phone("18")));
     }
 
     #[test]

@@ -48,6 +48,16 @@ impl Bits {
         Self(self.words(other).collect())
     }
 
+    /// Takes in all that another contains.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            *word |= other;
+        }
+    }
+
     /// Takes out all that another contains.
     pub(crate) fn remove_all(&mut self, other: &Self) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {

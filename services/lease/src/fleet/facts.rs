@@ -18,9 +18,13 @@ enum Fact {
     Host(String),
 }
 
+fn labels_of(labels: &BTreeMap<String, String>) -> impl Iterator<Item = Fact> {
+    let labels = labels.iter();
+    labels.map(|(key, value)| Fact::Label(key.clone(), value.clone()))
+}
+
 fn facts_of(view: &DeviceView) -> impl Iterator<Item = Fact> {
-    let labels = view.labels.iter();
-    let labels = labels.map(|(key, value)| Fact::Label(key.clone(), value.clone()));
+    let labels = labels_of(&view.labels);
     let versions = view.os_version.iter().flat_map(|version| {
         let ends = version.match_indices('.').map(|(at, _)| at);
         ends.chain([version.len()])
@@ -33,9 +37,7 @@ fn facts_of(view: &DeviceView) -> impl Iterator<Item = Fact> {
 }
 
 fn facts_wanted(selector: &Selector) -> impl Iterator<Item = Fact> {
-    let labels = selector.labels.iter();
-    let labels = labels.map(|(key, value)| Fact::Label(key.clone(), value.clone()));
-    labels
+    labels_of(&selector.labels)
         .chain(selector.os_version.clone().map(Fact::Version))
         .chain(selector.model.clone().map(Fact::Model))
         .chain(selector.host.clone().map(Fact::Host))
@@ -72,14 +74,26 @@ impl Facts {
 
     /// The phones that a selector matches.
     pub(super) fn matching(&self, selector: &Selector) -> Bits {
-        let mut matching = self.known.clone();
-        for fact in facts_wanted(selector) {
+        let matching = self.having_all(facts_wanted(selector));
+        if selector.within.is_empty() {
+            return matching;
+        }
+        let mut within = Bits::default();
+        for labels in &selector.within {
+            within.add_all(&self.having_all(labels_of(labels)));
+        }
+        matching.common(&within)
+    }
+
+    fn having_all(&self, facts: impl Iterator<Item = Fact>) -> Bits {
+        let mut all = self.known.clone();
+        for fact in facts {
             let Some(having) = self.having.get(&fact) else {
                 return Bits::default();
             };
-            matching = matching.common(having);
+            all = all.common(having);
         }
-        matching
+        all
     }
 }
 
@@ -118,8 +132,9 @@ mod tests {
             model in prop::option::of("[mn]"),
             os_version in version(),
             host in prop::option::of("[gh]"),
+            within in prop::collection::vec(labels(), 0..3),
         ) -> Selector {
-            Selector { labels, model, os_version, host }
+            Selector { labels, model, os_version, host, within }
         }
     }
 
