@@ -61,14 +61,24 @@ fn stands_still(beats: &Receiver<()>, standstill: Duration) -> bool {
     }
 }
 
-/// Tells of each thread its name, whether it runs, and the time that it has
-/// taken; and where it is, if there is a debugger.
+/// Tells of each thread its name, whether it runs, the time that it has had in
+/// hundredths of a second, and what it waits in; and where it is, if there is a
+/// debugger.
 fn tell_threads() {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
     for task in tasks.flatten() {
-        let status = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        let waits_in = fs::read_to_string(task.path().join("wchan")).unwrap_or_default();
-        tell(format_args!("{} in {waits_in}", status.trim_end()));
+        let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let (stat, waits_in) = (read("stat"), read("wchan"));
+        // The name, in parentheses, may hold anything.
+        let (name, fields) = stat.rsplit_once(") ").unwrap_or_default();
+        let fields: Vec<_> = fields.split(' ').collect();
+        let field = |at| fields.get(at).copied().unwrap_or_default();
+        tell(format_args!(
+            "{name}) {} {}+{} {waits_in}",
+            field(0),
+            field(11),
+            field(12)
+        ));
     }
     let stacks = Command::new("gdb")
         .args(["-batch", "-p", &id().to_string()])
