@@ -41,7 +41,7 @@ CREATE TABLE leases (
     created_us INTEGER NOT NULL CHECK (created_us >= 0),
     ended_us   INTEGER CHECK (ended_us >= 0),
     -- Whatever else there is to it: nothing in here looks into that.
-    body       TEXT    NOT NULL CHECK (json_type(body) = 'object'),
+    body       TEXT    NOT NULL CHECK (json_valid(body) AND json_type(body) = 'object'),
     UNIQUE (owner, request_id),
     CHECK (is_open = 1 OR ended_us IS NOT NULL)
 ) STRICT;

@@ -151,7 +151,7 @@ async fn one(
     Ok(row.as_ref().map(LeaseRow::read).transpose()?)
 }
 
-/// One page of leases, found in slices as [`crate::query`] says.
+/// One page of leases, found in slices.
 pub(crate) async fn leases(
     pool: &SqlitePool,
     mut query: LeaseQuery,

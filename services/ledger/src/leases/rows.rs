@@ -31,7 +31,8 @@ ON CONFLICT (lease_id) DO UPDATE SET
     ended_us = excluded.ended_us, body = excluded.body
 WHERE leases.owner = excluded.owner
   AND (excluded.request_id IS NULL OR excluded.request_id IS leases.request_id)
-  AND (leases.epoch IS NULL OR leases.epoch IS excluded.epoch)
+  AND (leases.epoch IS excluded.epoch
+       OR leases.epoch IS NULL AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.epoch = excluded.epoch))
   AND leases.is_open >= excluded.is_open
 ON CONFLICT DO NOTHING";
 

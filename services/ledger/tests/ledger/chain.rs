@@ -1,6 +1,8 @@
 //! Tampering shows.
 
-use fleetgate_ledger::{EventKind, Fault, Head, LedgerError, VerifyReport, verify};
+use fleetgate_ledger::{
+    EventKind, Fault, Head, LeaseStamp, LedgerError, NewIntent, VerifyReport, verify,
+};
 use sqlx::{AssertSqlSafe, Connection};
 
 use crate::support::{
@@ -26,7 +28,17 @@ async fn eventful(place: &Place) {
     ledger.record(read("r")).await.unwrap();
     ledger.operation(operation("cordon")).await.unwrap();
     ledger.transition(transition("RUNNER_READY")).await.unwrap();
-    ledger.intend(tap("c")).await.unwrap();
+    ledger
+        .intend(NewIntent {
+            principal: Some("token:ci".to_owned()),
+            lease: Some(LeaseStamp {
+                id: "lease-1".to_owned(),
+                epoch: 7,
+            }),
+            ..tap("c")
+        })
+        .await
+        .unwrap();
     ledger.close().await;
 }
 
@@ -106,6 +118,22 @@ fn ways() -> Vec<(&'static str, (i64, Fault))> {
         (
             "UPDATE commands SET parameters = '{ }' WHERE command_id = 'c'",
             changed(11, Intended),
+        ),
+        (
+            "UPDATE commands SET principal = 'token:eve' WHERE command_id = 'c'",
+            changed(11, Intended),
+        ),
+        (
+            "UPDATE commands SET lease_epoch = 8 WHERE command_id = 'c'",
+            changed(11, Intended),
+        ),
+        (
+            "UPDATE commands SET principal = NULL, lease_id = NULL, lease_epoch = NULL",
+            changed(11, Intended),
+        ),
+        (
+            "UPDATE commands SET principal = 'token:ci' WHERE command_id = 'r'",
+            changed(7, Recorded),
         ),
         (
             "UPDATE commands SET asked = NULL WHERE command_id = 'r'",

@@ -4,13 +4,15 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use fleetgate_ledger::{
-    CommandQuery, KeptReply, LedgerError, NewFate, NewIntent, NewRecord, Outcome,
+    CommandQuery, KeptReply, LeaseQuery, LedgerError, NewFate, NewIntent, NewLeaseWrite, NewRecord,
+    OperationQuery, Outcome,
 };
 use fleetgate_runner::{CommandKind, Effect, Fate};
 use futures_util::future::{join, join_all};
 
 use crate::support::{
-    PHONE, Place, completed, conclude, id, operation, record, run, settings, tap, transition, until,
+    PHONE, Place, completed, conclude, granted, id, operation, record, rows, run, settings, tap,
+    transition, until,
 };
 
 #[tokio::test]
@@ -84,6 +86,13 @@ async fn an_acknowledged_entry_is_in_the_files_at_once() {
         .set_device(told.clone(), operation("update_device"))
         .await
         .unwrap();
+    ledger
+        .write_leases(NewLeaseWrite {
+            clock: Duration::from_secs(5),
+            ..rows([granted("l1", 3)])
+        })
+        .await
+        .unwrap();
     let crashed = Place::new();
     for (path, bytes) in place.files() {
         fs::write(crashed.directory().join(path.file_name().unwrap()), bytes).unwrap();
@@ -94,6 +103,10 @@ async fn an_acknowledged_entry_is_in_the_files_at_once() {
     let moves = survivor.transitions(&told.device, 0, None).await.unwrap();
     assert_eq!(moves.transitions.len(), 1);
     assert_eq!(survivor.device_settings().await.unwrap(), [told]);
+    let leases = survivor.open_leases().await.unwrap();
+    assert_eq!(leases, [granted("l1", 3)]);
+    let clock = survivor.lease_clock().await.unwrap();
+    assert_eq!((clock.clock.as_secs(), clock.last_epoch), (5, 3));
     let report = survivor.verify(None).await.unwrap();
     assert_eq!((report.first_break, report.events), (None, 4));
     survivor.close().await;
@@ -259,6 +272,7 @@ async fn a_row_once_written_is_never_changed() {
     let mut plain = place.plain().await;
     for statement in [
         "UPDATE commands SET caller = 'mallory'",
+        "UPDATE commands SET principal = 'mallory'",
         "UPDATE fates SET fate = 'NOT_SENT'",
     ] {
         let error = sqlx::query(statement)
@@ -328,6 +342,13 @@ async fn every_call_can_be_made_from_a_task() {
         ledger
             .set_device(told.clone(), operation("update_device"))
             .await?;
+        ledger.write_leases(rows([granted("l1", 1)])).await?;
+        ledger.open_leases().await?;
+        ledger.lease("l1").await?;
+        ledger.lease_by_request("ada", "r").await?;
+        ledger.leases(LeaseQuery::default()).await?;
+        ledger.lease_clock().await?;
+        ledger.operations(OperationQuery::default()).await?;
         ledger.device_settings().await?;
         ledger.transitions(&told.device, 0, None).await?;
         ledger.unsettled(None, None).await?;

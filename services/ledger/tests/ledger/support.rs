@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fleetgate_ledger::{
-    Cordon, DeviceSettings, Ledger, LedgerConfig, NewFate, NewIntent, NewOperation, NewRecord,
-    NewResolution, NewTransition, Outcome, Quarantine,
+    Cordon, DeviceSettings, LeaseRow, Ledger, LedgerConfig, NewFate, NewIntent, NewLeaseWrite,
+    NewOperation, NewRecord, NewResolution, NewTransition, Outcome, Quarantine,
 };
 use fleetgate_runner::{CommandId, CommandKind, Effect, Fate};
 use futures_util::future::join_all;
@@ -237,5 +237,49 @@ pub(crate) fn settings(device: &str, alias: Option<&str>) -> DeviceSettings {
             reason: "LAUNCH_FAILED".to_owned(),
             since,
         }),
+    }
+}
+
+/// A lease that waits: nobody has asked for it by a request, and it has no phone.
+pub(crate) fn lease(id: &str) -> LeaseRow {
+    LeaseRow {
+        id: id.to_owned(),
+        owner: "token:ci".to_owned(),
+        request_id: None,
+        state: "QUEUED".to_owned(),
+        is_open: true,
+        epoch: None,
+        devices: Vec::new(),
+        created: UNIX_EPOCH + Duration::from_micros(1_750_000_000_000_001),
+        ended: None,
+        body: json!({ "priority": 3, "text": "é \"15\"" }).to_string(),
+    }
+}
+
+/// It has got both phones.
+pub(crate) fn granted(id: &str, epoch: u64) -> LeaseRow {
+    LeaseRow {
+        state: "ACTIVE".to_owned(),
+        epoch: Some(epoch),
+        devices: [PHONE, OTHER].map(|udid| udid.parse().unwrap()).into(),
+        ..lease(id)
+    }
+}
+
+/// It has ended at a time, counted in seconds from its creation.
+pub(crate) fn ended(lease: LeaseRow, seconds: u64) -> LeaseRow {
+    LeaseRow {
+        state: "RELEASED".to_owned(),
+        is_open: false,
+        ended: Some(lease.created + Duration::from_secs(seconds)),
+        ..lease
+    }
+}
+
+/// Leases, and nothing besides.
+pub(crate) fn rows(rows: impl Into<Vec<LeaseRow>>) -> NewLeaseWrite {
+    NewLeaseWrite {
+        rows: rows.into(),
+        ..NewLeaseWrite::default()
     }
 }

@@ -14,7 +14,7 @@ use crate::support::{
 };
 
 /// An empty file that is marked as a ledger.
-async fn marked(place: &Place, vacuum: SqliteAutoVacuum) -> SqlitePool {
+pub(crate) async fn marked(place: &Place, vacuum: SqliteAutoVacuum) -> SqlitePool {
     let options = SqliteConnectOptions::new()
         .filename(place.path())
         .create_if_missing(true)
@@ -200,18 +200,24 @@ async fn names(ledger: &Ledger) -> Vec<String> {
 
 #[tokio::test]
 async fn what_the_second_version_wrote_is_as_its_migrations_made_it() {
+    let written = Place::new();
+    second_version(&written).await;
+    assert_as_migrated(&written, 2).await;
+}
+
+/// The schema is the one that the migrations up to `version` make.
+pub(crate) async fn assert_as_migrated(written: &Place, version: i64) {
     const SCHEMA: &str = "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE '\\_sqlx%' ESCAPE '\\' \
                           AND sql IS NOT NULL ORDER BY name";
-    let (written, made) = (Place::new(), Place::new());
-    second_version(&written).await;
+    let made = Place::new();
     let pool = marked(&made, SqliteAutoVacuum::Incremental).await;
     sqlx::migrate!("../../migrations/sqlite")
-        .run_to(2, &pool)
+        .run_to(version, &pool)
         .await
         .unwrap();
     pool.close().await;
     let mut schemas = Vec::new();
-    for place in [&written, &made] {
+    for place in [written, &made] {
         let schema: Vec<(String, String)> = sqlx::query_as(SCHEMA)
             .fetch_all(&mut place.plain().await)
             .await
