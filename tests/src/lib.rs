@@ -307,6 +307,11 @@ pub fn plain_lab(phones: u32, time_scale: f64) -> Scenario {
 pub fn test_config(dir: &Path) -> Config {
     let text = format!(
         "server.listen = '127.0.0.1:0'\n\
+         auth.anonymous = 'admin'\n\
+         auth.discovery = false\n\
+         limits.calls_per_second = 1000000\n\
+         limits.call_burst = 1000000\n\
+         limits.max_queued_commands = 1000000\n\
          ledger.path = '{}'\n\
          health.probe_interval = '0s'\n\
          health.facts = false\n\

@@ -51,6 +51,7 @@ impl Reach {
         Overrides {
             budgets: Budgets::scaled(time_scale),
             dialer: (self == Self::Memory).then_some(in_memory),
+            ..Overrides::default()
         }
     }
 }

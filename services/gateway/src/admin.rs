@@ -7,7 +7,7 @@
 //! | `/readyz` | 200 while commands are let in and can be put on record; otherwise 503 and why |
 //!
 //! It is on loopback and reads only; no web page reaches it
-//! ([`is_foreign`](crate::server::is_foreign)).
+//! ([`Hosts`]).
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use tracing::{Instrument, info, info_span, warn};
 
 use crate::core::Core;
 use crate::metrics::Metrics;
-use crate::server::is_foreign;
+use crate::server::Hosts;
 
 /// A running server; it ends with this.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ pub(crate) struct Admin {
 struct Office {
     core: Core,
     metrics: Metrics,
+    hosts: Hosts,
 }
 
 impl Admin {
@@ -46,15 +47,22 @@ impl Admin {
         address: SocketAddr,
         core: Core,
         metrics: Metrics,
+        hosts: Hosts,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let local_addr = listener.local_addr()?;
+        let office = Arc::new(Office {
+            core,
+            metrics,
+            hosts,
+        });
+        let refuse_pages = middleware::from_fn_with_state(Arc::clone(&office), refuse_pages);
         let routes = Router::new()
             .route("/metrics", get(metrics_text))
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(readiness))
-            .layer(middleware::from_fn(refuse_pages))
-            .with_state(Arc::new(Office { core, metrics }));
+            .layer(refuse_pages)
+            .with_state(office);
         let mut task = JoinSet::new();
         let serving = async move {
             if let Err(error) = axum::serve(listener, routes).await {
@@ -100,8 +108,13 @@ async fn readiness(State(office): State<Arc<Office>>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-async fn refuse_pages(request: Request, next: Next) -> Response {
-    if is_foreign(request.version(), request.uri(), request.headers()) {
+async fn refuse_pages(
+    State(office): State<Arc<Office>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let hosts = &office.hosts;
+    if hosts.is_foreign(request.version(), request.uri(), request.headers()) {
         return StatusCode::FORBIDDEN.into_response();
     }
     next.run(request).await

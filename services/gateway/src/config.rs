@@ -3,8 +3,8 @@
 //! Every key, its unit and its default stand here and nowhere else. A key that
 //! is not known, a value that cannot be used and a device that is named twice
 //! are refused, and the refusal names the file, the key and the line, or the
-//! variable; where two sections do not go together, both. What is not refused here is usable: nothing is checked again
-//! later.
+//! variable; where two sections do not go together, both. What is not refused
+//! here is usable: nothing is checked again later.
 //!
 //! A variable overrides one key: `FLEETGATE_SERVER__LISTEN` is `listen` of
 //! `[server]`. Variables without a double underscore belong to the command
@@ -18,6 +18,7 @@ use bytesize::ByteSize;
 use fleetgate_device::Address;
 use serde::Deserialize;
 
+mod auth;
 mod defaults;
 mod devices;
 mod env;
@@ -25,20 +26,29 @@ mod fleet;
 mod hosts;
 mod launches;
 mod leases;
+mod limits;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod together;
 mod values;
 
 pub use fleetgate_launch::LaunchSpec;
 
+pub use auth::{
+    AuthDiscord, AuthSection, BindingConfig, CertificateConfig, Missing, OidcConfig, PrincipalName,
+};
 pub use devices::{DeviceConfig, Devices};
 pub use fleet::{AdminSection, HealthSection, RunnerSection};
 pub use hosts::{HostConfig, Hosts, LOCAL};
 pub use launches::{LaunchCommand, LaunchConfig, LaunchWay, Launches};
 pub use leases::LeasesSection;
+pub use limits::LimitsSection;
+pub use tls::{ClientAuthorities, ClientCertificate, TlsDiscord, TlsFiles, TlsSection};
 pub use together::Discord;
-pub use values::{Alias, Labels, Listen, Name, RunnerPort, UnusableValue};
+pub use values::{
+    Alias, Labels, Listen, LoopbackListen, Name, RunnerPort, ServerHost, UnusableValue,
+};
 
 /// The whole configuration. `Config::default()` is what an empty file gives.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -46,6 +56,12 @@ pub use values::{Alias, Labels, Listen, Name, RunnerPort, UnusableValue};
 pub struct Config {
     /// `[server]`: the gRPC server.
     pub server: ServerConfig,
+    /// `[tls]`: its certificate, and those of its callers.
+    pub tls: TlsSection,
+    /// `[auth]`: who may call, and what they may do.
+    pub auth: AuthSection,
+    /// `[limits]`: how much of the gateway one of them may take.
+    pub limits: LimitsSection,
     /// `[usbmuxd]`: where the phones of this host are.
     pub usbmuxd: UsbmuxdSection,
     /// `[[host]]`: where others are.
@@ -74,10 +90,14 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Address and port to listen on; port 0 takes any free one. Loopback
-    /// only: the server has neither TLS nor authentication. Default
+    /// Address and port to listen on; port 0 takes any free one. An address
+    /// that others than this host can reach takes `[tls]`, and a way to know
+    /// callers by: tokens, `[auth.oidc]` or `[[auth.certificate]]`. Default
     /// `127.0.0.1:7700`.
     pub listen: Listen,
+    /// What web pages and HTTP/1.1 clients may call the server, besides
+    /// loopback's names and those of its certificate. Default: nothing else.
+    pub hosts: Vec<ServerHost>,
     /// How long a stopping gateway waits for commands and streams to end.
     /// Default `20s`.
     #[serde(deserialize_with = "values::duration")]
@@ -116,6 +136,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: Listen::default(),
+            hosts: Vec::new(),
             drain_timeout: Duration::from_secs(20),
             max_request_bytes: ByteSize::mib(4),
             max_reply_bytes: ByteSize::mib(4),

@@ -13,6 +13,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
+use fleetgate_identity::Role;
 use fleetgate_ledger::{CommandRow, Conclusion, Ledger};
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::{Command, CommandKind, Fate, Point, Reply, Udid};
@@ -24,6 +25,7 @@ use tonic::{Request, Response, Status};
 use tower::ServiceExt;
 use tracing::{Instrument, Span, debug};
 
+use crate::access::{Access, Caller, Place};
 use crate::claim::{Claim, Claims};
 use crate::convert::{Asked, CommandRequest, CommandResponse, ask, receipt};
 use crate::deadline::Deadline;
@@ -45,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) ledger: Ledger,
     pub(crate) feed: Feed,
     pub(crate) pending: Pending,
+    pub(crate) access: Access,
     pub(crate) start_time: SystemTime,
     /// How long a fate is waited for that nobody here is about to find out.
     pub(crate) settle_patience: Duration,
@@ -113,6 +116,10 @@ impl Core {
 
     pub(crate) fn pending(&self) -> &Pending {
         &self.0.pending
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
     }
 
     pub(crate) fn start_time(&self) -> SystemTime {
@@ -184,7 +191,7 @@ impl Core {
 
     async fn run<Q: CommandRequest>(&self, request: Request<Q>) -> Result<Ran, Status> {
         let deadline = Deadline::of(&request);
-        let caller = request.remote_addr().map(|address| address.to_string());
+        let caller = Caller::of(&request)?;
         let asked = ask(request.into_inner()).map_err(status::invalid)?;
         let span = Span::current();
         span.record("fleetgate.command.id", asked.command_id.as_str());
@@ -195,6 +202,9 @@ impl Core {
             .await
             .ok_or_else(|| status::device_unknown(&asked.device, Some(&asked.command_id)))?;
         span.record("device.id", device.as_str());
+        let (id, role) = (Some(&asked.command_id), role(&asked.command));
+        self.access()
+            .check_as(&caller, role, &device, &asked.device, id)?;
         let answer = loop {
             let admitted = match self.claims().claim(&device, &asked, deadline).await? {
                 Claim::Run(admitted) => admitted,
@@ -210,18 +220,25 @@ impl Core {
                     return Err(refused);
                 }
             };
+            let place = match self.place(&caller, &device, &asked, &admitted) {
+                Ok(place) => place,
+                Err(refused) => {
+                    admitted.withdrawn();
+                    return Err(refused);
+                }
+            };
             let job = Job {
                 command_id: asked.command_id.clone(),
                 command: asked.command.clone(),
                 deadline: deadline.instant(),
                 origin: Origin {
-                    address: caller.clone(),
-                    principal: None,
+                    address: caller.address.map(|address| address.to_string()),
+                    principal: Some(caller.name().to_owned()),
                     lease: None,
                 },
                 leave: Leave::unconditional(),
             };
-            let answer = self.attend(session, job, admitted).await;
+            let answer = self.attend(session, job, admitted, place).await;
             match answer {
                 // Recorded since it was looked for.
                 Err(failed) if asked.named && matches!(failed.failure, Failure::Duplicate) => {}
@@ -257,12 +274,14 @@ impl Core {
         session: Session,
         job: Job,
         mut admitted: Admitted,
+        place: Option<Place>,
     ) -> Result<Success, Failed> {
         let mutation = job.command.is_mutation();
         admitted.handed_over();
         let attended = async move {
             let answer = session.oneshot(job).await;
             admitted.answered(&answer);
+            drop(place);
             answer
         };
         if !mutation {
@@ -277,6 +296,24 @@ impl Core {
                 Err(_cancelled) => future::pending().await,
             },
         }
+    }
+
+    /// A place for a command among those of its caller. One that joins itself
+    /// has one.
+    fn place(
+        &self,
+        caller: &Caller,
+        device: &Udid,
+        asked: &Asked,
+        admitted: &Admitted,
+    ) -> Result<Option<Place>, Status> {
+        if !admitted.is_first() {
+            return Ok(None);
+        }
+        let place = self.access().enter(caller);
+        place
+            .map(Some)
+            .map_err(|full| status::too_many_commands(full, device, &asked.command_id))
     }
 
     fn claims(&self) -> Claims<'_> {
@@ -320,6 +357,15 @@ impl Core {
 /// viewport may bring another app to the front.
 fn moves_the_screen(command: &Command<Point>) -> bool {
     command.is_mutation() || command.kind() == CommandKind::Viewport
+}
+
+/// The role that a command takes on its phone.
+fn role(command: &Command<Point>) -> Role {
+    if moves_the_screen(command) {
+        Role::Operator
+    } else {
+        Role::Viewer
+    }
 }
 
 /// What became of a mutation that is on record, as it was first told.

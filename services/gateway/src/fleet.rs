@@ -300,9 +300,20 @@ impl Fleet {
 
     /// At most `limit` phones after `udid`, in order.
     pub(crate) fn devices(&self, after: Option<&Udid>, limit: usize) -> Vec<pb::Device> {
-        let phones = self.roster.after(after, limit);
+        self.devices_that(|_| true, after, limit)
+    }
+
+    /// The same, of those only that are wanted.
+    pub(crate) fn devices_that(
+        &self,
+        wanted: impl Fn(&Udid) -> bool,
+        after: Option<&Udid>,
+        limit: usize,
+    ) -> Vec<pb::Device> {
+        let phones = self.roster.after(after, usize::MAX);
+        let wanted = phones.iter().filter(|phone| wanted(&phone.udid));
         let message = |phone: &Arc<Phone>| self.ground.message(phone);
-        phones.iter().map(message).collect()
+        wanted.take(limit).map(message).collect()
     }
 
     /// The phone that a caller means.

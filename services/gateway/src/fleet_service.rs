@@ -1,12 +1,14 @@
 //! `FleetService`: what this gateway is, which phones it knows, what happens to
 //! them, and what operators do about it.
 //!
-//! What is told of phones is told from memory, their history from the ledger.
+//! What is told of phones is told from memory, their history from the ledger;
+//! of those only that the caller may look at.
 
 mod acts;
 
 use std::time::SystemTime;
 
+use fleetgate_identity::Role;
 use fleetgate_ledger::PageToken;
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::fleet_service_server::FleetService;
@@ -15,6 +17,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status};
 
+use crate::access::Caller;
 use crate::convert::{
     Violation, Violations, cordon_device, device_name, ledger_health, page_size, reason, timestamp,
     transition, update_device,
@@ -23,7 +26,7 @@ use crate::core::Core;
 use crate::deadline::Deadline;
 use crate::status;
 use crate::watch::{Wanted, WatchConfig, watch};
-use acts::{Acts, who};
+use acts::Acts;
 
 /// Moves only when something that worked stops working.
 const PROTOCOL_VERSION: u32 = 1;
@@ -66,6 +69,7 @@ impl FleetApi {
     async fn transitions(
         &self,
         request: pb::ListDeviceTransitionsRequest,
+        caller: &Caller,
     ) -> Result<pb::ListDeviceTransitionsResponse, Status> {
         let mut violations = Violations::default();
         let name = device_name(&request.device, &mut violations);
@@ -81,6 +85,8 @@ impl FleetApi {
         let (name, size, token) = checked(violations.finish(query()))?;
         let device = self.core.fleet().name(&name);
         let device = device.ok_or_else(|| status::device_unknown(&name, None))?;
+        let access = self.core.access();
+        access.check_as(caller, Role::Viewer, &device, &name, None)?;
         let page = self
             .core
             .ledger()
@@ -123,6 +129,7 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::ListDevicesRequest>,
     ) -> Result<Response<pb::ListDevicesResponse>, Status> {
+        let caller = Caller::of(&request)?;
         let pb::ListDevicesRequest {
             page_size: size,
             page_token,
@@ -143,7 +150,10 @@ impl FleetService for FleetApi {
         };
         let (size, after) = checked(violations.finish(size.zip(after)))?;
 
-        let mut devices = self.core.fleet().devices(after.as_ref(), size + 1);
+        let access = self.core.access();
+        let visible = |device: &Udid| access.may_see(&caller, device);
+        let fleet = self.core.fleet();
+        let mut devices = fleet.devices_that(visible, after.as_ref(), size + 1);
         let next_page_token = if devices.len() > size {
             devices.truncate(size);
             devices
@@ -163,14 +173,12 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::GetDeviceRequest>,
     ) -> Result<Response<pb::GetDeviceResponse>, Status> {
+        let caller = Caller::of(&request)?;
         let mut violations = Violations::default();
         let name = device_name(&request.get_ref().device, &mut violations);
         let name = checked(violations.finish(name))?;
-        let device = self.core.fleet().device(&name).await;
-        let device = device.ok_or_else(|| status::device_unknown(&name, None))?;
-        Ok(Response::new(pb::GetDeviceResponse {
-            device: Some(device),
-        }))
+        let device = Some(self.acts.look(&name, &caller).await?);
+        Ok(Response::new(pb::GetDeviceResponse { device }))
     }
 
     type WatchFleetStream = BoxStream<'static, Result<pb::WatchFleetResponse, Status>>;
@@ -179,7 +187,7 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::WatchFleetRequest>,
     ) -> Result<Response<Self::WatchFleetStream>, Status> {
-        let deadline = Deadline::of(&request);
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let pb::WatchFleetRequest {
             resume_cursor,
             types,
@@ -195,6 +203,7 @@ impl FleetService for FleetApi {
         let config = WatchConfig {
             after,
             wanted,
+            caller,
             deadline,
         };
         Ok(Response::new(watch(self.core.clone(), config).boxed()))
@@ -204,8 +213,8 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::ListDeviceTransitionsRequest>,
     ) -> Result<Response<pb::ListDeviceTransitionsResponse>, Status> {
-        let deadline = Deadline::of(&request);
-        let page = self.transitions(request.into_inner());
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
+        let page = self.transitions(request.into_inner(), &caller);
         Ok(Response::new(deadline.bound(page).await?))
     }
 
@@ -213,9 +222,9 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::UpdateDeviceRequest>,
     ) -> Result<Response<pb::UpdateDeviceResponse>, Status> {
-        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let (name, change) = checked(update_device(request.into_inner()))?;
-        let done = self.acts.update(&name, change, &who);
+        let done = self.acts.update(&name, change, &caller);
         let device = Some(deadline.bound(done).await?);
         Ok(Response::new(pb::UpdateDeviceResponse { device }))
     }
@@ -224,10 +233,10 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::CordonDeviceRequest>,
     ) -> Result<Response<pb::CordonDeviceResponse>, Status> {
-        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let cordon = cordon_device(request.get_ref(), SystemTime::now());
         let (name, reason, until) = checked(cordon)?;
-        let done = self.acts.cordon(&name, reason, until, &who);
+        let done = self.acts.cordon(&name, reason, until, &caller);
         let device = Some(deadline.bound(done).await?);
         Ok(Response::new(pb::CordonDeviceResponse { device }))
     }
@@ -236,11 +245,11 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::UncordonDeviceRequest>,
     ) -> Result<Response<pb::UncordonDeviceResponse>, Status> {
-        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let mut violations = Violations::default();
         let name = device_name(&request.get_ref().device, &mut violations);
         let name = checked(violations.finish(name))?;
-        let done = self.acts.uncordon(&name, &who);
+        let done = self.acts.uncordon(&name, &caller);
         let device = Some(deadline.bound(done).await?);
         Ok(Response::new(pb::UncordonDeviceResponse { device }))
     }
@@ -249,7 +258,7 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::RecycleRunnerRequest>,
     ) -> Result<Response<pb::RecycleRunnerResponse>, Status> {
-        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let pb::RecycleRunnerRequest {
             device,
             reason: why,
@@ -259,7 +268,7 @@ impl FleetService for FleetApi {
         let name = device_name(&device, &mut violations);
         let why = reason(&why, &mut violations);
         let (name, why) = checked(violations.finish(name.zip(why)))?;
-        let done = self.acts.recycle(&name, force, why, who);
+        let done = self.acts.recycle(&name, force, why, &caller);
         let device = Some(deadline.bound(done).await?);
         Ok(Response::new(pb::RecycleRunnerResponse { device }))
     }
@@ -268,11 +277,11 @@ impl FleetService for FleetApi {
         &self,
         request: Request<pb::DrainGatewayRequest>,
     ) -> Result<Response<pb::DrainGatewayResponse>, Status> {
-        let (deadline, who) = (Deadline::of(&request), who(&request));
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let mut violations = Violations::default();
         let why = reason(&request.get_ref().reason, &mut violations);
         let why = checked(violations.finish(why))?;
-        deadline.bound(self.acts.drain(why, who)).await?;
+        deadline.bound(self.acts.drain(why, &caller)).await?;
         Ok(Response::new(pb::DrainGatewayResponse {}))
     }
 }

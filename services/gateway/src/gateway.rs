@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! start      ledger ─► what was left without a fate ─► fleet ─► server
-//!              ─► health SERVING
+//!              ─► health SERVING ─► discovery record
 //! shutdown   health NOT_SERVING, GOAWAY, no new command
 //!              ─► commands end, or are ended, and are recorded
 //!              ─► connections end, or are cut; launched runners end, or are
@@ -15,10 +15,14 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use fleetgate_device::{Dialer, HostConfig, UsbmuxdConfig};
+use fleetgate_identity::{
+    Authenticator, IdentityError, InstanceRecord, Instances, LocalToken, Published,
+};
 use fleetgate_launch::{LaunchError, Launcher};
 use fleetgate_ledger::{CommandRow, Ledger, LedgerConfig, LedgerError, RetentionConfig};
 use fleetgate_runner::{Budgets, Udid};
@@ -27,10 +31,12 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
+use uuid::Uuid;
 
+use crate::access::{Access, Denials, DenialsTask, Rates};
 use crate::admin::Admin;
 use crate::chronicle::{Chronicle, ChronicleTask};
-use crate::config::{Config, LOCAL, LaunchWay, Synchronous};
+use crate::config::{AuthDiscord, Config, LOCAL, LaunchWay, Synchronous, TlsDiscord};
 use crate::core::{Core, Shared};
 use crate::feed::Feed;
 use crate::fleet::settings::{Settings, SettingsTask};
@@ -38,7 +44,9 @@ use crate::fleet::{Fleet, FleetConfig, FleetTasks};
 use crate::metrics::{Metrics, MetricsError};
 use crate::pending::Pending;
 use crate::recorder::Recorder;
-use crate::server::{Connections, Health, Limits, routes};
+use crate::server::{
+    Admission, Connections, Health, Hosts, Limits, Service, Tls, TlsError, routes,
+};
 
 /// What the last answers get to reach their callers.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
@@ -55,11 +63,32 @@ pub struct Overrides {
     /// How the usbmuxd that is called `local` is reached, instead of by
     /// `address` of `[usbmuxd]`. There is one if this is given.
     pub dialer: Option<Dialer>,
+    /// Where the discovery record is, instead of where the environment says.
+    pub runtime_dir: Option<PathBuf>,
 }
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Others could reach it, and it could not tell them apart.
+    #[error(transparent)]
+    Auth(#[from] AuthDiscord),
+    /// Its certificates are of no use, or no certificates at all.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
+    /// The keys of `[tls]` do not go together.
+    #[error(transparent)]
+    TlsFiles(#[from] TlsDiscord),
+    /// What callers are known by cannot be used.
+    #[error("callers cannot be known: {0}")]
+    Identity(IdentityError),
+    /// Programs of this host could not find the gateway.
+    #[error(
+        "the record by which programs of this user find the gateway cannot be written: {0}; set \
+         FLEETGATE_RUNTIME_DIR to a directory that is this user's only, or discovery of [auth] to \
+         false"
+    )]
+    Discovery(IdentityError),
     /// The ledger could not be opened.
     #[error("the ledger could not be opened: {0}")]
     Ledger(#[from] LedgerError),
@@ -101,13 +130,26 @@ pub struct Gateway {
     tasks: FleetTasks,
     settings: SettingsTask,
     chronicle: ChronicleTask,
+    denials: DenialsTask,
     admin: Option<Admin>,
+    /// Takes the discovery record away when it is dropped.
+    published: Option<Published>,
     drain_timeout: Duration,
 }
 
 impl Gateway {
     /// Opens the ledger, starts to watch usbmuxd and serves.
     pub async fn start(config: Config, overrides: Overrides) -> Result<Self, StartError> {
+        if let Some(exposed) = config.exposure() {
+            return Err(exposed.into());
+        }
+        let tls = match config.tls.files()? {
+            Some(files) => Some(Tls::load(files).await?),
+            None => None,
+        };
+        let local = config.auth.discovery.then(LocalToken::mint);
+        let authenticator = Authenticator::new(config.auth.settings(local.clone())?)
+            .map_err(StartError::Identity)?;
         let ledger = Ledger::open(ledger_config(&config)).await?;
         let pending = Pending::default();
         let feed = Feed::default();
@@ -115,12 +157,25 @@ impl Gateway {
         let (chronicle, chronicle_task) =
             Chronicle::new(feed.clone(), ledger.clone(), metrics.counters());
         let (settings, settings_task) = Settings::load(ledger.clone(), &config.device).await?;
+        let (denials, denials_task) = Denials::new(ledger.clone(), metrics.counters());
+        let access = Access::new(
+            settings.clone(),
+            denials,
+            &config.limits,
+            metrics.counters(),
+        );
+        let admission = Admission::new(
+            authenticator,
+            access.clone(),
+            Rates::new(&config.limits),
+            metrics.counters(),
+        );
         let recorder = Recorder::new(ledger.clone(), pending.clone(), chronicle.clone());
         let settle_patience = overrides.budgets.of(SETTLE_PATIENCE);
         let fleet = FleetConfig {
             unsettled: unsettled(&ledger).await?,
             launcher: launcher(&config)?,
-            ..fleet_config(&config, overrides)
+            ..fleet_config(&config, &overrides)
         };
         let (fleet, mut tasks) = Fleet::spawn(fleet, recorder, settings, chronicle);
         let core = Core::new(Shared {
@@ -128,6 +183,7 @@ impl Gateway {
             ledger,
             feed,
             pending,
+            access,
             start_time: SystemTime::now(),
             settle_patience,
             heartbeat_interval: config.server.heartbeat_interval,
@@ -138,10 +194,11 @@ impl Gateway {
             max_reply_bytes: bytes(config.server.max_reply_bytes.as_u64()),
         });
         metrics.observe(&core);
+        let hosts = Hosts::new(&config.server.hosts, tls.as_ref().map(|(tls, _)| tls.clone()));
         let admin = match &config.admin.listen {
             Some(listen) => {
                 let address = listen.address();
-                let admin = Admin::serve(address, core.clone(), metrics).await;
+                let admin = Admin::serve(address, core.clone(), metrics, hosts.clone()).await;
                 Some(admin.map_err(|source| StartError::Listen { address, source })?)
             }
             None => None,
@@ -149,10 +206,27 @@ impl Gateway {
         let (routes, health) = routes(&core)?;
         health.serving().await;
         let address = config.server.listen.address();
-        let connections = Connections::serve(address, Limits::from(&config.server), routes)
+        let ca = config.tls.certificate.clone();
+        let vouched = |(tls, _): &(Tls, _)| tls.vouches_for_itself();
+        let ca = ca.filter(|_| tls.as_ref().is_some_and(vouched));
+        let service = Service {
+            routes,
+            admission,
+            hosts,
+            tls,
+        };
+        let connections = Connections::serve(address, Limits::from(&config.server), service)
             .await
             .map_err(|source| StartError::Listen { address, source })?;
-        info!(address = %connections.local_addr(), "serving");
+        let address = connections.local_addr();
+        let published = match local {
+            Some(token) => {
+                let published = publish(&config, address, ca, &token, overrides.runtime_dir);
+                Some(published.map_err(StartError::Discovery)?)
+            }
+            None => None,
+        };
+        info!(%address, "serving");
         tasks.launch();
         let drain_timeout = config.server.drain_timeout;
         Ok(Self {
@@ -162,7 +236,9 @@ impl Gateway {
             tasks,
             settings: settings_task,
             chronicle: chronicle_task,
+            denials: denials_task,
             admin,
+            published,
             drain_timeout,
         })
     }
@@ -193,12 +269,16 @@ impl Gateway {
             tasks,
             settings,
             chronicle,
+            denials,
+            published,
             // Tells how the end goes until there is nothing left to tell.
             admin: _admin,
             drain_timeout,
         } = self;
         let deadline = Instant::now() + drain_timeout;
         info!(timeout = ?drain_timeout, "draining");
+        // Nobody is to find it any more.
+        drop(published);
         health.not_serving().await;
         connections.drain();
         core.fleet().close(drain_timeout).await;
@@ -220,10 +300,41 @@ impl Gateway {
         settings.shutdown().await;
         // What the end itself was is told by now.
         chronicle.shutdown().await;
+        denials.shutdown().await;
         core.ledger().close().await;
         info!("stopped");
         drained
     }
+}
+
+/// Tells programs of this user where the gateway is and how they get in.
+fn publish(
+    config: &Config,
+    address: SocketAddr,
+    ca: Option<PathBuf>,
+    token: &LocalToken,
+    runtime_dir: Option<PathBuf>,
+) -> Result<Published, IdentityError> {
+    let instances = match runtime_dir {
+        Some(directory) => Instances::at(directory),
+        None => Instances::find()?,
+    };
+    let record = InstanceRecord {
+        tls: config.tls.certificate.is_some(),
+        ca,
+        ..InstanceRecord::of_this_process(Uuid::now_v7(), reachable(address), token.text().clone())?
+    };
+    instances.publish(&record)
+}
+
+/// Where programs of this host reach a server that listens there.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip().to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// What an earlier gateway left without a known fate, by phone.
@@ -292,8 +403,12 @@ fn launcher(config: &Config) -> Result<Option<Launcher>, LaunchError> {
     }
 }
 
-fn fleet_config(config: &Config, overrides: Overrides) -> FleetConfig {
-    let Overrides { budgets, dialer } = overrides;
+fn fleet_config(config: &Config, overrides: &Overrides) -> FleetConfig {
+    let Overrides {
+        budgets,
+        dialer,
+        runtime_dir: _,
+    } = overrides.clone();
     let mux = UsbmuxdConfig::default();
     // Parts of every window, and so on the windows' clock.
     let usbmuxd = UsbmuxdConfig {
@@ -368,9 +483,9 @@ mod tests {
         let ceiling = |scale| {
             let overrides = Overrides {
                 budgets: Budgets::scaled(scale),
-                dialer: None,
+                ..Overrides::default()
             };
-            fleet_config(&config, overrides).session.busy_ceiling
+            fleet_config(&config, &overrides).session.busy_ceiling
         };
         assert_eq!(ceiling(1.0), Duration::from_secs(8));
         assert_eq!(ceiling(0.5), Duration::from_secs(4));
@@ -379,7 +494,7 @@ mod tests {
     #[test]
     fn the_common_runner_port_is_what_is_set() {
         let config = config("FLEETGATE_RUNNER__PORT", "8123");
-        let port = fleet_config(&config, Overrides::default()).common_port;
+        let port = fleet_config(&config, &Overrides::default()).common_port;
         assert_eq!(port.map(crate::config::RunnerPort::get), Some(8123));
     }
 }

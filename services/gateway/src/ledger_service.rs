@@ -1,7 +1,9 @@
-//! `LedgerService`: what became of every command.
+//! `LedgerService`: what became of every command, as far as its caller may look
+//! at the phones.
 
 use std::time::SystemTime;
 
+use fleetgate_identity::Role;
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::ledger_service_server::LedgerService;
 use fleetgate_runner::CommandId;
@@ -10,11 +12,16 @@ use futures_util::stream::BoxStream;
 use prost::Message;
 use tonic::{Request, Response, Status};
 
+use crate::access::Caller;
 use crate::convert::{Violations, command_query, fate_change, pending_record, record};
 use crate::core::Core;
 use crate::deadline::Deadline;
 use crate::status;
-use crate::tail::{Start, TailConfig, tail};
+use crate::tail::{Reader, Start, TailConfig, tail};
+
+/// How many pages are looked at for one that is not empty, where its caller may
+/// not look at every phone.
+const LOOKS: u32 = 16;
 
 /// The service over a gateway's core.
 #[derive(Debug, Clone)]
@@ -27,13 +34,27 @@ impl LedgerApi {
         Self { core }
     }
 
-    async fn command(&self, command_id: CommandId) -> Result<pb::GetCommandResponse, Status> {
+    async fn command(
+        &self,
+        command_id: CommandId,
+        caller: &Caller,
+    ) -> Result<pb::GetCommandResponse, Status> {
         let failed = |error| status::ledger(&error);
         let ledger = self.core.ledger();
         // In this order: a command leaves the notes only after it has a row,
         // and what is pruned is told of before it is gone.
         let note = self.core.pending().get(&command_id);
         let row = ledger.command(&command_id).await.map_err(failed)?;
+        let device = row.as_ref().map(|row| &row.device);
+        let device = device.or(note.as_ref().map(|note| &note.device)).cloned();
+        if let Some(device) = device {
+            // Never that it was not sent, which would be wrong.
+            let hidden = |_| status::no_record(&command_id);
+            let access = self.core.access();
+            access
+                .check(caller, Role::Viewer, &device)
+                .map_err(hidden)?;
+        }
         let command = match (row, note) {
             (Some(row), _) => record(row),
             (None, Some(note)) => pending_record(&command_id, &note),
@@ -57,20 +78,32 @@ impl LedgerApi {
     async fn page(
         &self,
         request: pb::ListCommandsRequest,
+        caller: &Caller,
     ) -> Result<pb::ListCommandsResponse, Status> {
+        let access = self.core.access();
         let name = request.device.trim().to_owned();
         let mut query =
             command_query(request).map_err(|violations| status::invalid(violations.into()))?;
         if !name.is_empty() {
             let device = self.core.fleet().name(&name);
-            query.device = Some(device.ok_or_else(|| status::device_unknown(&name, None))?);
+            let device = device.ok_or_else(|| status::device_unknown(&name, None))?;
+            access.check_as(caller, Role::Viewer, &device, &name, None)?;
+            query.device = Some(device);
         }
-        let page = self
-            .core
-            .ledger()
-            .commands(query)
-            .await
-            .map_err(|error| status::ledger(&error))?;
+        let mut looks = LOOKS;
+        let page = loop {
+            let page = self.core.ledger().commands(query.clone()).await;
+            let mut page = page.map_err(|error| status::ledger(&error))?;
+            page.commands
+                .retain(|row| access.may_see(caller, &row.device));
+            looks -= 1;
+            match &page.next {
+                Some(next) if page.commands.is_empty() && looks > 0 => {
+                    query.page_token = Some(next.clone());
+                }
+                Some(_) | None => break page,
+            }
+        };
         let reply = pb::ListCommandsResponse {
             commands: page.commands.into_iter().map(record).collect(),
             next_page_token: page.next.map(|token| token.to_string()).unwrap_or_default(),
@@ -90,13 +123,13 @@ impl LedgerService for LedgerApi {
         &self,
         request: Request<pb::GetCommandRequest>,
     ) -> Result<Response<pb::GetCommandResponse>, Status> {
-        let deadline = Deadline::of(&request);
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let mut violations = Violations::default();
         let command_id = violations.take("command_id", request.get_ref().command_id.parse());
         let command_id = violations
             .finish(command_id)
             .map_err(|violations| status::invalid(violations.into()))?;
-        let reply = deadline.bound(self.command(command_id)).await?;
+        let reply = deadline.bound(self.command(command_id, &caller)).await?;
         Ok(Response::new(reply))
     }
 
@@ -104,8 +137,9 @@ impl LedgerService for LedgerApi {
         &self,
         request: Request<pb::ListCommandsRequest>,
     ) -> Result<Response<pb::ListCommandsResponse>, Status> {
-        let deadline = Deadline::of(&request);
-        let page = deadline.bound(self.page(request.into_inner())).await?;
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
+        let page = self.page(request.into_inner(), &caller);
+        let page = deadline.bound(page).await?;
         Ok(Response::new(page))
     }
 
@@ -115,7 +149,7 @@ impl LedgerService for LedgerApi {
         &self,
         request: Request<pb::TailCommandsRequest>,
     ) -> Result<Response<Self::TailCommandsStream>, Status> {
-        let deadline = Deadline::of(&request);
+        let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let pb::TailCommandsRequest {
             after_cursor,
             from_now,
@@ -137,6 +171,10 @@ impl LedgerService for LedgerApi {
             from,
             until_now,
             heartbeat: self.core.heartbeat_interval(),
+            reader: Reader {
+                access: self.core.access().clone(),
+                caller,
+            },
             deadline,
             stop: self.core.stop().clone(),
         };

@@ -12,6 +12,8 @@
 //! | `fleetgate.device.transitions` | `state`, `reason` | what phones went through, by the state that they came into |
 //! | `fleetgate.device.alarms` | `device.id`, `code` | 1 for each alarm that is up |
 //! | `fleetgate.device.alarms.raised` | `code` | alarms that were ever raised |
+//! | `fleetgate.calls.denied` | `reason` | calls that their callers might not make |
+//! | `fleetgate.calls.limited` | `limit` | calls that were more than their callers may make |
 //! | `fleetgate.hosts` | `host`, `connected` | usbmuxds |
 //! | `fleetgate.host.ignored` | `host` | announcements that could not be used, of this connection |
 //!
@@ -54,6 +56,8 @@ pub(crate) struct Metrics {
 pub(crate) struct Counters {
     transitions: Counter<u64>,
     alarms: Counter<u64>,
+    denied: Counter<u64>,
+    limited: Counter<u64>,
 }
 
 impl Metrics {
@@ -86,6 +90,16 @@ impl Metrics {
                 .meter
                 .u64_counter("fleetgate.device.alarms.raised")
                 .with_description("Alarms that were ever raised.")
+                .build(),
+            denied: self
+                .meter
+                .u64_counter("fleetgate.calls.denied")
+                .with_description("Calls that their callers might not make.")
+                .build(),
+            limited: self
+                .meter
+                .u64_counter("fleetgate.calls.limited")
+                .with_description("Calls that were more than their callers may make.")
                 .build(),
         }
     }
@@ -176,6 +190,16 @@ impl Counters {
     pub(crate) fn alarmed(&self, alarm: &pb::Alarm) {
         self.alarms
             .add(1, &[KeyValue::new("code", alarm.code.clone())]);
+    }
+
+    /// A call was denied.
+    pub(crate) fn denied(&self, reason: &'static str) {
+        self.denied.add(1, &[KeyValue::new("reason", reason)]);
+    }
+
+    /// A call was one too many.
+    pub(crate) fn limited(&self, limit: &'static str) {
+        self.limited.add(1, &[KeyValue::new("limit", limit)]);
     }
 }
 

@@ -1,10 +1,13 @@
 //! The server: a listener, its connections, and what every call goes through.
 //!
 //! ```text
-//! accept -> connection (HTTP/2, or HTTP/1.1 for gRPC-Web)
+//! accept -> TLS, where there are certificates
+//!        -> connection (HTTP/2, or HTTP/1.1 for gRPC-Web)
 //!             same origin   no page of another origin gets any further
 //!             gRPC-Web      translated to gRPC
 //!             span          one per call, ends with the reply's last byte
+//!             metadata      no more of it than there is room for
+//!             access        who calls, and may they
 //!             deadline      grpc-timeout becomes ours
 //!             routes        health, reflection, fleetgate.v1
 //! ```
@@ -12,12 +15,18 @@
 //! gRPC-Web is served to programs and to pages of the same origin. No page of
 //! another origin is let in, and no CORS header is ever sent.
 
+mod access;
 mod connections;
 mod metadata;
 mod origin;
 mod routes;
 mod span;
+mod tls;
 
-pub(crate) use connections::{Connections, Limits};
-pub(crate) use origin::is_foreign;
+pub(crate) use access::Admission;
+pub(crate) use connections::{Connections, Limits, Service};
+pub(crate) use origin::Hosts;
 pub(crate) use routes::{Health, routes};
+pub(crate) use tls::Tls;
+
+pub use tls::TlsError;

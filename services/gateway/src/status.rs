@@ -16,6 +16,8 @@
 //! | a reply larger than is sent, more metadata than is taken | RESOURCE_EXHAUSTED |
 //! | the runner's time or the caller's is over | DEADLINE_EXCEEDED |
 //! | any other verdict; a fate that is unknown | UNKNOWN |
+//! | a caller that is not known; one that may not | UNAUTHENTICATED; PERMISSION_DENIED |
+//! | a caller that takes more than its share | RESOURCE_EXHAUSTED + RetryInfo |
 //! | a command id that belongs to another request, an alias that is another phone's | ALREADY_EXISTS + BadRequest |
 
 use std::time::Duration;
@@ -29,6 +31,7 @@ use crate::convert::{Invalid, Violation};
 use crate::deadline::MalformedTimeout;
 use crate::screenshot::NotPng;
 
+mod access;
 mod acts;
 mod fleet;
 mod refusal;
@@ -36,6 +39,11 @@ mod refusal;
 mod tests;
 mod used;
 
+pub(crate) use access::{
+    DEVICE_OUT_OF_SCOPE, QUOTA_EXCEEDED, RATE_LIMITED, ROLE_TOO_LOW, credentials_missing,
+    device_out_of_scope, fleet_out_of_scope, method_unknown, no_caller, rate_limited, role_too_low,
+    too_many_commands, unauthenticated,
+};
 pub(crate) use acts::{not_set, unrecorded};
 pub(crate) use fleet::{cordoned, not_recycled, quarantined};
 pub(crate) use used::{

@@ -16,23 +16,30 @@
 //! room, and a query that stood still in the middle would keep its connection.
 //! A few readers who do not read would then be all that the ledger can serve.
 //!
-//! Invariant: events come in order and none is left out but behind a gap.
+//! Who may not look at the whole fleet is told of its own acts, and of what
+//! happened to phones that it may look at, as their labels are by then.
+//!
+//! Invariant: events come in order, and of those that its reader may hear of
+//! none is left out but behind a gap.
 
 use std::time::{Duration, SystemTime};
 use std::vec;
 
-use fleetgate_ledger::{Cursor, Ledger, LedgerError, LedgerEvent};
+use fleetgate_ledger::{Cursor, Ledger, LedgerError, LedgerEvent, Subject};
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::tail_commands_response::Item;
+use fleetgate_runner::Udid;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::task::coop::consume_budget;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::Instrument;
 
+use crate::access::{Access, Caller, sees_everything};
 use crate::convert::{event, timestamp};
 use crate::deadline::Deadline;
 use crate::status;
@@ -58,14 +65,42 @@ pub(crate) struct TailConfig {
     /// Whether it ends with what is recorded by now.
     pub(crate) until_now: bool,
     pub(crate) heartbeat: Duration,
+    pub(crate) reader: Reader,
     pub(crate) deadline: Deadline,
     /// Ends it, once all is told.
     pub(crate) stop: CancellationToken,
 }
 
+/// Who reads.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) access: Access,
+    pub(crate) caller: Caller,
+}
+
+impl Reader {
+    /// Whether it may hear of an event.
+    fn may_hear(&self, event: &LedgerEvent) -> bool {
+        let Self { access, caller } = self;
+        let sees = |device: &Udid| access.may_see(caller, device);
+        sees_everything(caller)
+            || match &event.subject {
+                Subject::Command(row) => sees(&row.device),
+                Subject::Transition(moved) => sees(&moved.device),
+                Subject::Operation(operation) => {
+                    let device = operation.target.as_ref();
+                    let device = device.and_then(|target| target.parse().ok());
+                    operation.who == caller.name() || device.is_some_and(|device| sees(&device))
+                }
+                Subject::Ledger { .. } | Subject::Checkpoint(_) => false,
+            }
+    }
+}
+
 /// One reader of the ledger's events.
 #[derive(Debug)]
 struct Tail {
+    reader: Reader,
     ledger: Ledger,
     head: watch::Receiver<u64>,
     cursor: Option<Cursor>,
@@ -78,6 +113,8 @@ struct Tail {
     stop: CancellationToken,
     /// All that was recorded when it began has been told.
     caught_up: bool,
+    /// When something was told last.
+    told: Instant,
 }
 
 /// What a look at the ledger finds.
@@ -118,6 +155,7 @@ pub(crate) async fn tail(
         from,
         until_now,
         heartbeat,
+        reader,
         deadline,
         stop,
     } = config;
@@ -126,6 +164,8 @@ pub(crate) async fn tail(
         .bound(async { ledger.now().await.map_err(|error| status::ledger(&error)) })
         .await?;
     let tail = Tail {
+        reader,
+        told: Instant::now(),
         cursor: match from {
             Start::Oldest => None,
             Start::After(cursor) => Some(cursor),
@@ -143,7 +183,10 @@ pub(crate) async fn tail(
     Ok(unfold(Some(tail), move |tail| async move {
         let mut tail = tail?;
         match deadline.wait(tail.next()).await {
-            Ok(Ok(message)) => Some((Ok(message), Some(tail))),
+            Ok(Ok(message)) => {
+                tail.told = Instant::now();
+                Some((Ok(message), Some(tail)))
+            }
             Ok(Err(End::Complete)) => None,
             Ok(Err(End::Broken(status))) => Some((Err(status), None)),
             Err(_passed) => Some((Err(status::deadline_exceeded()), None)),
@@ -154,12 +197,20 @@ pub(crate) async fn tail(
 impl Tail {
     async fn next(&mut self) -> Result<pb::TailCommandsResponse, End> {
         loop {
+            // Others have a turn, however many events are left out.
+            consume_budget().await;
             if let Some(next) = self.page.next() {
                 if self.until.is_some_and(|until| seq(next.seq) > until) {
                     return Err(End::Complete);
                 }
                 self.cursor = Some(next.cursor);
-                return Ok(self.message(Item::Event(event(next))));
+                if self.reader.may_hear(&next) {
+                    return Ok(self.message(Item::Event(event(next))));
+                }
+                if self.told + self.heartbeat <= Instant::now() {
+                    return Ok(self.beat());
+                }
+                continue;
             }
             // Before the look, so that no change after it is missed.
             self.head.mark_unchanged();
@@ -209,7 +260,7 @@ impl Tail {
                 Err(_closed) => Err(End::Broken(status::stream_draining())),
             },
             () = self.stop.cancelled() => Err(End::Broken(status::stream_draining())),
-            () = sleep(self.heartbeat) => Ok(Some(self.beat())),
+            () = sleep_until(self.told + self.heartbeat) => Ok(Some(self.beat())),
         }
     }
 

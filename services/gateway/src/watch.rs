@@ -14,8 +14,9 @@
 //! reader is ready for them, so that a slow one costs nothing; where the feed
 //! has overtaken it, it is told of the gap and gets a snapshot.
 //!
-//! Invariant: events come in order, and none of the wanted types is left out
-//! but behind a gap or before a snapshot.
+//! Invariants: events come in order, and none of the wanted types is left out
+//! but behind a gap or before a snapshot; nothing is told of a phone that does
+//! not exist for the watcher, as its labels are when its turn comes.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -34,6 +35,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use crate::access::{Caller, sees_everything};
 use crate::convert::timestamp;
 use crate::core::Core;
 use crate::deadline::Deadline;
@@ -56,6 +58,8 @@ pub(crate) struct WatchConfig {
     /// Where to resume; a snapshot comes first if this is `None`.
     pub(crate) after: Option<Cursor>,
     pub(crate) wanted: Wanted,
+    /// Who is told, and so of which phones.
+    pub(crate) caller: Caller,
     pub(crate) deadline: Deadline,
 }
 
@@ -95,6 +99,7 @@ struct Watch {
     core: Core,
     head: watch::Receiver<u64>,
     wanted: Wanted,
+    caller: Caller,
     heartbeat: Duration,
     stop: CancellationToken,
     stage: Stage,
@@ -130,6 +135,7 @@ pub(crate) fn watch(
     let WatchConfig {
         after,
         wanted,
+        caller,
         deadline,
     } = config;
     let now = core.feed().now();
@@ -144,6 +150,7 @@ pub(crate) fn watch(
     let watch = Watch {
         head: core.feed().head(),
         wanted,
+        caller,
         heartbeat: core.heartbeat_interval(),
         stop: core.stop().clone(),
         stage,
@@ -190,7 +197,8 @@ impl Watch {
     /// Part of the fleet as it is.
     fn part(&mut self, after: Option<&Udid>) -> pb::WatchFleetResponse {
         let fleet = self.core.fleet();
-        let mut devices = fleet.devices(after, PART + 1);
+        let visible = |device: &Udid| self.core.access().may_see(&self.caller, device);
+        let mut devices = fleet.devices_that(visible, after, PART + 1);
         let fits = fitting(&devices);
         let is_whole = fits == devices.len();
         devices.truncate(fits);
@@ -213,7 +221,7 @@ impl Watch {
             consume_budget().await;
             while let Some(event) = self.page.next() {
                 self.cursor = self.feed().at(event.seq);
-                if self.wanted.includes(&event) {
+                if self.wanted.includes(&event) && self.may_see(&event) {
                     return Ok(self.message(Item::Event(pb::FleetEvent::clone(&event))));
                 }
             }
@@ -243,6 +251,23 @@ impl Watch {
                 return Ok(self.beat());
             }
         }
+    }
+
+    /// Whether an event is of a phone that exists for the watcher, or of none.
+    fn may_see(&self, event: &pb::FleetEvent) -> bool {
+        let device = match &event.event {
+            Some(Event::DeviceChanged(changed)) => {
+                changed.device.as_ref().map(|device| &device.udid)
+            }
+            Some(Event::Alarm(alarm)) => Some(&alarm.device),
+            Some(Event::Command(command)) => Some(&command.device),
+            Some(Event::HostChanged(_)) | None => None,
+        };
+        sees_everything(&self.caller)
+            || device.is_none_or(|device| {
+                let device = device.parse();
+                device.is_ok_and(|device| self.core.access().may_see(&self.caller, &device))
+            })
     }
 
     /// Waits for something to happen; gives a heartbeat if that takes long.

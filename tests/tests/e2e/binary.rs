@@ -30,7 +30,7 @@ async fn a_configuration_that_cannot_be_used_is_refused_by_file_key_and_line() {
         (
             "[server]\nlisten = '0.0.0.0:0'",
             None,
-            &[file, "line 2", "loopback"],
+            &[file, "0.0.0.0:0", "[tls]", "fleetgate token create"],
         ),
         ("[[device]]\nudid = 'x'", None, &[file, "udid", "line 2"]),
         ("[server", None, &[file, "line 1"]),
@@ -47,7 +47,7 @@ async fn a_configuration_that_cannot_be_used_is_refused_by_file_key_and_line() {
         (
             "",
             Some(("FLEETGATE_SERVER__LISTEN", "[::]:0")),
-            &["FLEETGATE_SERVER__LISTEN", "loopback"],
+            &["[::]:0", "[tls]", "fleetgate token create"],
         ),
     ] {
         let mut serve = place.serve_with(text);

@@ -32,14 +32,23 @@ fn usbmuxd_address_from(variable: Option<&str>) -> Address {
 }
 
 pub(super) fn ledger_path() -> PathBuf {
-    ledger_path_below(
+    state_directory().join("ledger.db")
+}
+
+pub(super) fn tokens_path() -> PathBuf {
+    state_directory().join("tokens.toml")
+}
+
+/// Where what lasts is kept of this user's gateways.
+fn state_directory() -> PathBuf {
+    state_directory_below(
         std::env::var_os("XDG_STATE_HOME").map(PathBuf::from),
         std::env::var_os("HOME").map(PathBuf::from),
     )
 }
 
 /// Relative directories are ignored, as the XDG specification demands.
-fn ledger_path_below(state: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
+fn state_directory_below(state: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
     state
         .filter(|state| state.is_absolute())
         .or_else(|| {
@@ -48,7 +57,6 @@ fn ledger_path_below(state: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
         })
         .unwrap_or_default()
         .join("fleetgate")
-        .join("ledger.db")
 }
 
 #[cfg(test)]
@@ -72,18 +80,20 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_is_among_the_users_state() {
+    fn what_lasts_is_among_the_users_state() {
         let below = |state: Option<&str>, home: Option<&str>| {
-            ledger_path_below(state.map(PathBuf::from), home.map(PathBuf::from))
+            state_directory_below(state.map(PathBuf::from), home.map(PathBuf::from))
         };
         assert_eq!(
             below(Some("/s"), Some("/h")),
-            PathBuf::from("/s/fleetgate/ledger.db")
+            PathBuf::from("/s/fleetgate")
         );
         assert_eq!(
             below(Some("relative"), Some("/h")),
-            PathBuf::from("/h/.local/state/fleetgate/ledger.db")
+            PathBuf::from("/h/.local/state/fleetgate")
         );
-        assert_eq!(below(None, None), PathBuf::from("fleetgate/ledger.db"));
+        assert_eq!(below(None, None), PathBuf::from("fleetgate"));
+        assert!(ledger_path().ends_with("fleetgate/ledger.db"));
+        assert!(tokens_path().ends_with("fleetgate/tokens.toml"));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::values::{self, Listen, RunnerPort};
+use super::values::{self, LoopbackListen, RunnerPort};
 use super::{Config, defaults};
 
 /// `[runner]`.
@@ -101,8 +101,9 @@ impl Default for HealthSection {
 #[serde(default, deny_unknown_fields)]
 pub struct AdminSection {
     /// Address and port of the HTTP server that tells how the process fares;
-    /// loopback only, as the gateway's own. No default: there is none.
-    pub listen: Option<Listen>,
+    /// loopback only, since it has neither TLS nor authentication. No default:
+    /// there is none.
+    pub listen: Option<LoopbackListen>,
 }
 
 impl Config {

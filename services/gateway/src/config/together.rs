@@ -8,11 +8,17 @@ use fleetgate_runner::Udid;
 
 use super::hosts::LOCAL;
 use super::values::Name;
-use super::{Config, defaults};
+use super::{AuthDiscord, Config, TlsDiscord, defaults};
 
 /// Two parts of a configuration that do not go together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Discord {
+    /// TLS that cannot be had.
+    #[error(transparent)]
+    Tls(#[from] TlsDiscord),
+    /// Callers that cannot be known.
+    #[error(transparent)]
+    Auth(#[from] AuthDiscord),
     /// A phone's runner is to come up in a way that is not described.
     #[error("launch {launch} of [[device]] {device} is not listed in [[launch]]")]
     UnknownLaunch {
@@ -52,6 +58,14 @@ pub enum Discord {
 impl Config {
     /// What does not go together, if anything.
     pub(super) fn discord(&self) -> Option<Discord> {
+        let asks_for_certificates = match self.tls.files() {
+            Ok(files) => files.is_some_and(|files| files.clients.is_some()),
+            Err(discord) => return Some(discord.into()),
+        };
+        let auth = self.auth.discord(asks_for_certificates);
+        if let Some(discord) = auth.or_else(|| self.exposure()) {
+            return Some(discord.into());
+        }
         for device in self.device.iter() {
             if let Some(launch) = &device.launch
                 && self.launch.get(launch).is_none()

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use fleetgate_device::Address;
@@ -15,10 +15,20 @@ use serde::{Deserialize, Deserializer, de};
 pub enum UnusableValue {
     /// An address that others than this host could reach.
     #[error(
-        "{0} is not a loopback address: this server has neither TLS nor authentication and \
+        "{0} is not a loopback address: the admin server has neither TLS nor authentication and \
          listens on 127.0.0.1 or [::1] only"
     )]
     NotLoopback(SocketAddr),
+    /// What no `Host` header names.
+    #[error("`{0}` is not a host: expected a name or an address, without a port")]
+    Host(String),
+    /// What no caller is called.
+    #[error(
+        "`{0}` is not a principal: expected `token:`, `cert:` or `oidc:` and a name of at most {max} \
+         bytes",
+        max = super::auth::PrincipalName::MAX
+    )]
+    Principal(String),
     /// A port that no runner can have.
     #[error(
         "{0} is not a runner's port: expected 1024 to 65535, and not 62078, which is lockdown's"
@@ -50,15 +60,21 @@ pub enum UnusableValue {
     LabelValue(String),
 }
 
-/// An address to listen on; always loopback.
+/// An address to listen on. One that others than this host can reach takes more
+/// than an address: see [`Config::exposure`](super::Config::exposure).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "SocketAddr")]
+#[serde(transparent)]
 pub struct Listen(SocketAddr);
 
 impl Listen {
     /// The address.
     pub fn address(self) -> SocketAddr {
         self.0
+    }
+
+    /// Whether nobody but this host can reach it.
+    pub fn is_loopback(self) -> bool {
+        is_loopback(self.0)
     }
 }
 
@@ -68,14 +84,67 @@ impl Default for Listen {
     }
 }
 
-impl TryFrom<SocketAddr> for Listen {
+impl From<SocketAddr> for Listen {
+    fn from(address: SocketAddr) -> Self {
+        Self(address)
+    }
+}
+
+/// An address to listen on; always loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "SocketAddr")]
+pub struct LoopbackListen(SocketAddr);
+
+impl LoopbackListen {
+    /// The address.
+    pub fn address(self) -> SocketAddr {
+        self.0
+    }
+}
+
+impl TryFrom<SocketAddr> for LoopbackListen {
     type Error = UnusableValue;
 
     fn try_from(address: SocketAddr) -> Result<Self, UnusableValue> {
-        if address.ip().to_canonical().is_loopback() {
+        if is_loopback(address) {
             Ok(Self(address))
         } else {
             Err(UnusableValue::NotLoopback(address))
+        }
+    }
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+/// What a server is called in a `Host` header, without the port: a name in lower
+/// case, or an address.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ServerHost(String);
+
+impl ServerHost {
+    /// Whether a `Host` header's host is this one. An IPv6 address has no
+    /// brackets here.
+    pub fn is(&self, host: &str) -> bool {
+        match (self.0.parse::<IpAddr>(), host.parse::<IpAddr>()) {
+            (Ok(ours), Ok(theirs)) => ours == theirs,
+            (Ok(_) | Err(_), Ok(_) | Err(_)) => self.0.eq_ignore_ascii_case(host),
+        }
+    }
+}
+
+impl TryFrom<String> for ServerHost {
+    type Error = UnusableValue;
+
+    fn try_from(text: String) -> Result<Self, UnusableValue> {
+        let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let is_name = !text.is_empty() && text.len() <= 253 && text.chars().all(fit);
+        if is_name || text.parse::<IpAddr>().is_ok() {
+            Ok(Self(text))
+        } else {
+            Err(UnusableValue::Host(text))
         }
     }
 }

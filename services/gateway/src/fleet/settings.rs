@@ -37,7 +37,7 @@ use crate::config::Devices;
 use act::{Act, GATEWAY, Refused};
 use table::Table;
 
-pub(crate) use act::Change;
+pub(crate) use act::{By, Change};
 
 /// How many acts may wait for their turn; who comes later waits for room.
 const QUEUE: usize = 64;
@@ -104,7 +104,7 @@ type Answer = Result<DeviceSettings, SettingsError>;
 struct Asked {
     device: Udid,
     act: Act,
-    who: String,
+    by: By,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -157,8 +157,8 @@ impl Settings {
 
     /// Changes alias and labels. Nothing is recorded if all is so already, and
     /// so with the others.
-    pub(crate) async fn update(&self, device: &Udid, change: Change, who: &str) -> Answer {
-        self.ask(device, Act::Update(change), who).await
+    pub(crate) async fn update(&self, device: &Udid, change: Change, by: impl Into<By>) -> Answer {
+        self.ask(device, Act::Update(change), by.into()).await
     }
 
     /// Takes a phone out of service. One that is cordoned is cordoned anew if
@@ -168,28 +168,30 @@ impl Settings {
         device: &Udid,
         reason: String,
         until: Option<SystemTime>,
-        who: &str,
+        by: impl Into<By>,
     ) -> Answer {
-        self.ask(device, Act::Cordon { reason, until }, who).await
+        let act = Act::Cordon { reason, until };
+        self.ask(device, act, by.into()).await
     }
 
     /// Puts a phone into service again.
-    pub(crate) async fn uncordon(&self, device: &Udid, who: &str) -> Answer {
-        self.ask(device, Act::Uncordon, who).await
+    pub(crate) async fn uncordon(&self, device: &Udid, by: impl Into<By>) -> Answer {
+        self.ask(device, Act::Uncordon, by.into()).await
     }
 
     /// Notes that the gateway leaves a phone alone, or does so no more.
     pub(crate) async fn quarantine(&self, device: &Udid, quarantine: Option<Quarantine>) -> Answer {
-        self.ask(device, Act::Quarantine(quarantine), GATEWAY).await
+        let act = Act::Quarantine(quarantine);
+        self.ask(device, act, GATEWAY.into()).await
     }
 
-    async fn ask(&self, device: &Udid, act: Act, who: &str) -> Answer {
+    async fn ask(&self, device: &Udid, act: Act, by: By) -> Answer {
         let closed = || SettingsError::Ledger(LedgerError::Closed);
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
             device: device.clone(),
             act,
-            who: who.to_owned(),
+            by,
             answer,
         };
         self.asked.send(asked).await.map_err(|_| closed())?;
@@ -268,7 +270,7 @@ impl Writer {
         let ended = self.shared.read(|table| table.ended(SystemTime::now()));
         let ends = ended
             .iter()
-            .map(|device| self.write(device, Act::EndCordon, GATEWAY));
+            .map(|device| self.write(device, Act::EndCordon, GATEWAY.into()));
         let ends = join_all(ends).await;
         match ends.into_iter().find_map(Result::err) {
             Some(error) => {
@@ -293,10 +295,10 @@ impl Writer {
                 let Asked {
                     device,
                     act,
-                    who,
+                    by,
                     answer,
                 } = asked;
-                let done = self.write(&device, act, &who).await;
+                let done = self.write(&device, act, by).await;
                 // Whoever asked may have stopped waiting.
                 answer.send(done).ok();
             });
@@ -304,12 +306,13 @@ impl Writer {
         }
     }
 
-    async fn write(&self, device: &Udid, act: Act, who: &str) -> Answer {
+    async fn write(&self, device: &Udid, act: Act, by: By) -> Answer {
         let now = SystemTime::now();
         let plan = self
             .shared
-            .read(|table| table.plan(device, act, who, now))?;
-        if let Some(plan) = plan {
+            .read(|table| table.plan(device, act, &by.who, now))?;
+        if let Some(mut plan) = plan {
+            by.note(&mut plan.operation.detail);
             let what = plan.operation.what.clone();
             let written = self
                 .ledger
@@ -321,7 +324,7 @@ impl Writer {
                 }
                 Err(error) => return Err(SettingsError::Ledger(error)),
             }
-            info!(device.id = %device, who, what, "device settings changed");
+            info!(device.id = %device, who = by.who, what, "device settings changed");
             self.shared.changes.send_modify(|changes| *changes += 1);
         }
         Ok(self.shared.read(|table| table.get(device)))

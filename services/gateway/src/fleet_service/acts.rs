@@ -8,26 +8,19 @@ use std::future;
 use std::panic::resume_unwind;
 use std::time::SystemTime;
 
+use fleetgate_identity::Role;
 use fleetgate_ledger::NewOperation;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
 use serde_json::{Map, Value};
 use tokio_util::task::TaskTracker;
-use tonic::{Request, Status};
+use tonic::Status;
 use tracing::{Instrument, info};
 
+use crate::access::Caller;
 use crate::core::Core;
-use crate::fleet::settings::{Change, Settings};
+use crate::fleet::settings::{By, Change, Settings};
 use crate::status;
-
-/// An operator whose address is not known.
-const NOBODY: &str = "unknown";
-
-/// Who is asking, as the ledger names callers.
-pub(super) fn who<T>(request: &Request<T>) -> String {
-    let address = request.remote_addr();
-    address.map_or_else(|| NOBODY.to_owned(), |address| address.to_string())
-}
 
 /// Does what operators ask for. Clones share it.
 #[derive(Debug, Clone)]
@@ -42,14 +35,21 @@ impl Acts {
         Self { core, under_way }
     }
 
+    /// A phone as it is.
+    pub(super) async fn look(&self, name: &str, caller: &Caller) -> Result<pb::Device, Status> {
+        let device = self.resolve(name, caller, Role::Viewer).await?;
+        self.device(&device).await
+    }
+
     pub(super) async fn update(
         &self,
         name: &str,
         change: Change,
-        who: &str,
+        caller: &Caller,
     ) -> Result<pb::Device, Status> {
-        let device = self.resolve(name).await?;
-        let done = self.settings().update(&device, change, who).await;
+        // Labels say who may do what.
+        let device = self.resolve(name, caller, Role::Admin).await?;
+        let done = self.settings().update(&device, change, caller).await;
         done.map_err(|error| status::not_set(&error))?;
         self.device(&device).await
     }
@@ -59,17 +59,21 @@ impl Acts {
         name: &str,
         reason: String,
         until: Option<SystemTime>,
-        who: &str,
+        caller: &Caller,
     ) -> Result<pb::Device, Status> {
-        let device = self.resolve(name).await?;
-        let done = self.settings().cordon(&device, reason, until, who).await;
+        let device = self.resolve(name, caller, Role::Operator).await?;
+        let done = self.settings().cordon(&device, reason, until, caller).await;
         done.map_err(|error| status::not_set(&error))?;
         self.device(&device).await
     }
 
-    pub(super) async fn uncordon(&self, name: &str, who: &str) -> Result<pb::Device, Status> {
-        let device = self.resolve(name).await?;
-        let done = self.settings().uncordon(&device, who).await;
+    pub(super) async fn uncordon(
+        &self,
+        name: &str,
+        caller: &Caller,
+    ) -> Result<pb::Device, Status> {
+        let device = self.resolve(name, caller, Role::Operator).await?;
+        let done = self.settings().uncordon(&device, caller).await;
         done.map_err(|error| status::not_set(&error))?;
         self.device(&device).await
     }
@@ -81,15 +85,18 @@ impl Acts {
         name: &str,
         force: bool,
         reason: String,
-        who: String,
+        caller: &Caller,
     ) -> Result<pb::Device, Status> {
-        let device = self.resolve(name).await?;
+        let device = self.resolve(name, caller, Role::Operator).await?;
+        let by = By::from(caller);
         let (core, phone) = (self.core.clone(), device.clone());
         self.own(async move {
             let refused = |why| status::not_recycled(&phone, why);
             core.fleet().may_recycle(&phone).map_err(refused)?;
             let mut detail = detail(reason.clone());
             detail.insert("force".to_owned(), force.into());
+            by.note(&mut detail);
+            let who = by.who;
             let operation = NewOperation {
                 who: who.clone(),
                 what: "recycle-runner".to_owned(),
@@ -111,17 +118,20 @@ impl Acts {
 
     /// Ends the gateway. A gateway that is on its way out already stays there,
     /// and nothing is recorded.
-    pub(super) async fn drain(&self, reason: String, who: String) -> Result<(), Status> {
-        let core = self.core.clone();
+    pub(super) async fn drain(&self, reason: String, caller: &Caller) -> Result<(), Status> {
+        let (core, by) = (self.core.clone(), By::from(caller));
         if core.quit().is_cancelled() || core.fleet().is_closed() {
             return Ok(());
         }
         self.own(async move {
+            let mut detail = detail(reason);
+            by.note(&mut detail);
+            let who = by.who;
             let operation = NewOperation {
                 who: who.clone(),
                 what: "drain-gateway".to_owned(),
                 target: None,
-                detail: detail(reason),
+                detail,
             };
             let recorded = core.ledger().operation(operation).await;
             recorded.map_err(|error| status::unrecorded(&error))?;
@@ -148,9 +158,13 @@ impl Acts {
         }
     }
 
-    async fn resolve(&self, name: &str) -> Result<Udid, Status> {
+    /// The phone that a caller means, if it has this role on it.
+    async fn resolve(&self, name: &str, caller: &Caller, role: Role) -> Result<Udid, Status> {
         let device = self.core.fleet().resolve(name).await;
-        device.ok_or_else(|| status::device_unknown(name, None))
+        let device = device.ok_or_else(|| status::device_unknown(name, None))?;
+        let access = self.core.access();
+        access.check_as(caller, role, &device, name, None)?;
+        Ok(device)
     }
 
     async fn device(&self, device: &Udid) -> Result<pb::Device, Status> {

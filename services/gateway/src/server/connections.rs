@@ -14,6 +14,7 @@ use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
@@ -21,14 +22,16 @@ use tokio_stream::StreamExt;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
-use tonic::transport::server::{Connected, TcpIncoming};
+use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
 use tonic_web::GrpcWebLayer;
 use tower::{ServiceBuilder, ServiceExt};
 use tracing::{Instrument, Span, debug, debug_span, warn};
 
+use super::access::{AccessLayer, Admission};
 use super::metadata::{MAX_BLOCK_BYTES, MetadataLayer};
-use super::origin::SameOriginLayer;
+use super::origin::{Hosts, SameOriginLayer};
 use super::span::ServerSpanLayer;
+use super::tls::{PeerCertificate, Tls, TlsTask};
 use crate::config::ServerConfig;
 use crate::deadline::DeadlineLayer;
 
@@ -73,7 +76,18 @@ pub(crate) struct Connections {
     local_addr: SocketAddr,
     tasks: Tasks,
     drain: CancellationToken,
+    _tls: Option<TlsTask>,
     _cut: DropGuard,
+}
+
+/// What connections are served with.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) routes: Routes,
+    pub(crate) admission: Admission,
+    pub(crate) hosts: Hosts,
+    /// Absent where plain text is spoken.
+    pub(crate) tls: Option<(Tls, TlsTask)>,
 }
 
 impl Connections {
@@ -81,8 +95,15 @@ impl Connections {
     pub(crate) async fn serve(
         address: SocketAddr,
         limits: Limits,
-        routes: Routes,
+        service: Service,
     ) -> io::Result<Self> {
+        let Service {
+            routes,
+            admission,
+            hosts,
+            tls,
+        } = service;
+        let (tls, tls_task) = tls.unzip();
         let listener = TcpListener::bind(address).await?;
         let local_addr = listener.local_addr()?;
         let cut = CancellationToken::new();
@@ -94,6 +115,9 @@ impl Connections {
         let server = Server {
             builder: builder(&limits, &tasks),
             routes,
+            admission,
+            hosts,
+            tls,
             drain: drain.clone(),
             tasks: tasks.clone(),
         };
@@ -105,6 +129,7 @@ impl Connections {
             local_addr,
             tasks,
             drain,
+            _tls: tls_task,
             _cut: cut.drop_guard(),
         })
     }
@@ -175,9 +200,13 @@ fn builder(limits: &Limits, tasks: &Tasks) -> Builder<Tasks> {
     builder
 }
 
+#[derive(Debug, Clone)]
 struct Server {
     builder: Builder<Tasks>,
     routes: Routes,
+    admission: Admission,
+    hosts: Hosts,
+    tls: Option<Tls>,
     drain: CancellationToken,
     tasks: Tasks,
 }
@@ -207,34 +236,56 @@ impl Server {
     fn connection(&self, stream: TcpStream, slot: OwnedSemaphorePermit) {
         let peer = stream.connect_info();
         let span = debug_span!("connection", network.peer.address = ?peer.remote_addr());
-        let service = ServiceBuilder::new()
-            .map_request(move |mut request: http::Request<_>| {
-                request.extensions_mut().insert(peer.clone());
-                request
-            })
-            .layer(SameOriginLayer)
-            .layer(GrpcWebLayer::new())
-            .layer(ServerSpanLayer)
-            .layer(MetadataLayer)
-            .layer(DeadlineLayer)
-            .service(self.routes.clone());
-        let service = TowerToHyperService::new(service.boxed_clone());
-        let (builder, drain) = (self.builder.clone(), self.drain.clone());
+        let server = self.clone();
         let serving = async move {
             let _slot = slot;
-            let mut connection =
-                std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = drain.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
+            let Some(tls) = &server.tls else {
+                server.speak(stream, peer, None).await;
+                return;
             };
-            if let Err(error) = ended {
-                debug!(error, "the connection broke");
+            let drain = server.drain.clone();
+            match drain.run_until_cancelled(tls.accept(stream)).await {
+                Some(Ok((stream, certificate))) => server.speak(stream, peer, certificate).await,
+                Some(Err(error)) => debug!(%error, "no connection"),
+                // A caller who has not asked for anything yet.
+                None => {}
             }
         };
         self.tasks.execute(serving.instrument(span));
+    }
+
+    /// Serves a connection to its end.
+    async fn speak<T>(&self, stream: T, peer: TcpConnectInfo, certificate: Option<PeerCertificate>)
+    where
+        T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let service = ServiceBuilder::new()
+            .map_request(move |mut request: http::Request<_>| {
+                request.extensions_mut().insert(peer.clone());
+                if let Some(certificate) = &certificate {
+                    request.extensions_mut().insert(certificate.clone());
+                }
+                request
+            })
+            .layer(SameOriginLayer(self.hosts.clone()))
+            .layer(GrpcWebLayer::new())
+            .layer(ServerSpanLayer)
+            .layer(MetadataLayer)
+            .layer(AccessLayer(self.admission.clone()))
+            .layer(DeadlineLayer)
+            .service(self.routes.clone());
+        let service = TowerToHyperService::new(service.boxed_clone());
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.drain.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            debug!(error, "the connection broke");
+        }
     }
 }

@@ -58,6 +58,7 @@ where
             rpc.method = method,
             rpc.response.status_code = Empty,
             "error.type" = Empty,
+            "enduser.id" = Empty,
             device.id = Empty,
             fleetgate.command.id = Empty,
             fleetgate.command.kind = Empty,

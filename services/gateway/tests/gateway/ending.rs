@@ -76,7 +76,8 @@ async fn a_gateway_that_has_ended_lets_the_next_one_have_its_ledger() {
     let file = running.directory.path().join("next.toml");
     let ledger = running.directory.path().join("ledger.db");
     let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[ledger]\npath = \"{}\"\n",
+        "[server]\nlisten = \"127.0.0.1:0\"\n[auth]\ndiscovery = false\n\
+         [ledger]\npath = \"{}\"\n",
         ledger.display()
     );
     std::fs::write(&file, text).unwrap();

@@ -212,6 +212,7 @@ async fn usbmuxd_is_looked_for_where_it_is_set() {
         ("FLEETGATE_SERVER__LISTEN", "127.0.0.1:0".to_owned()),
         ("FLEETGATE_USBMUXD__ADDRESS", socket.display().to_string()),
         ("FLEETGATE_LEDGER__PATH", ledger.display().to_string()),
+        ("FLEETGATE_AUTH__DISCOVERY", "false".to_owned()),
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value));
     let config = Config::load_with(None, variables).unwrap();

@@ -44,6 +44,7 @@ pub(crate) async fn start_with(more: &str, dialer: Dialer, scale: f64) -> Runnin
     let file = directory.path().join("fleetgate.toml");
     let text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\ndrain_timeout = \"1s\"\n{more}\n\
+         [auth]\nanonymous = \"admin\"\ndiscovery = false\n\
          [ledger]\npath = \"{}\"\n\
          [[device]]\nudid = \"{DEVICE}\"\nalias = \"left\"\nrunner_port = 8100\n\
          [[device]]\nudid = \"{PORTLESS}\"\n",
@@ -54,6 +55,7 @@ pub(crate) async fn start_with(more: &str, dialer: Dialer, scale: f64) -> Runnin
     let overrides = Overrides {
         budgets: Budgets::scaled(scale),
         dialer: Some(dialer),
+        ..Overrides::default()
     };
     let gateway = Gateway::start(config, overrides).await.unwrap();
     let address = format!("http://{}", gateway.local_addr());

@@ -17,6 +17,32 @@ use crate::convert::timestamp;
 /// Who does what nobody asked for.
 pub(super) const GATEWAY: &str = "fleetgate";
 
+/// Who does something, and from where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct By {
+    pub(crate) who: String,
+    /// Nothing of what the gateway does by itself.
+    pub(crate) address: Option<String>,
+}
+
+impl By {
+    /// Notes with an operation from where it was asked for.
+    pub(crate) fn note(&self, detail: &mut Map<String, Value>) {
+        if let Some(address) = &self.address {
+            detail.insert("address".to_owned(), json!(address));
+        }
+    }
+}
+
+impl From<&str> for By {
+    fn from(who: &str) -> Self {
+        Self {
+            who: who.to_owned(),
+            address: None,
+        }
+    }
+}
+
 /// What is to be changed about a phone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Change {
