@@ -10,6 +10,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::echo;
 use crate::ids::{BundleId, CommandId};
 use crate::kind::CommandKind;
 use crate::point::{AppPoint, Point};
@@ -34,37 +35,6 @@ impl TypedText {
     /// Its length in Unicode scalar values: what may be recorded of it.
     pub fn chars(&self) -> usize {
         self.0.chars().count()
-    }
-
-    /// `words` without this text. A short text is taken for an echo only where
-    /// it stands alone: cut out of the middle of words, it would be given away
-    /// by what is left of them.
-    fn redact(&self, words: String) -> String {
-        const SHORT: usize = 4;
-        let echoes: Vec<usize> = words
-            .match_indices(&self.0)
-            .map(|(at, _)| at)
-            .filter(|&at| self.chars() >= SHORT || self.stands_alone(&words, at))
-            .collect();
-        if echoes.is_empty() {
-            return words;
-        }
-        let mut redacted = String::with_capacity(words.len());
-        let mut rest = 0;
-        for at in echoes {
-            redacted.push_str(&words[rest..at]);
-            redacted.push_str("[redacted]");
-            rest = at + self.0.len();
-        }
-        redacted.push_str(&words[rest..]);
-        redacted
-    }
-
-    fn stands_alone(&self, words: &str, at: usize) -> bool {
-        let before = words[..at].chars().next_back();
-        let after = words[at + self.0.len()..].chars().next();
-        let ends = |char: Option<char>| !char.is_some_and(char::is_alphanumeric);
-        ends(before) && ends(after)
     }
 }
 
@@ -207,15 +177,16 @@ impl<P> Command<P> {
         }
     }
 
-    /// `text` without what this command types, for errors and records that
-    /// may echo it. Of a text of up to three characters, only echoes that are
-    /// no part of a longer word count.
+    /// What of `text` may be passed on, if this command types: a runner may quote
+    /// what was typed in anything that it says of it. Where the whole of that
+    /// stands in `text` it is cut out; if a part of it does, a phrase with its
+    /// length stands for all of `text`.
     pub fn redact(&self, text: String) -> String {
         match self {
             Self::App(AppCommand {
                 action: AppAction::Type { text: typed },
                 ..
-            }) => typed.redact(text),
+            }) => echo::redact(&typed.0, text),
             Self::App(_) | Self::Device(_) => text,
         }
     }

@@ -22,20 +22,27 @@ pub(crate) fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
 pub(crate) fn to_object<T: Serialize>(value: &T) -> Map<String, Value> {
     match serde_json::to_value(value) {
         Ok(Value::Object(object)) => object,
-        Ok(other) => unreachable!("a wire struct is an object, not {other}"),
+        // Without the value: it may hold what is to be typed.
+        Ok(_) => unreachable!("a wire struct is an object"),
         Err(error) => unreachable!("wire types have string keys and no failing parts: {error}"),
     }
 }
 
-/// What is wrong with a text, without the strings that stand in it: they may
-/// be secrets, or megabytes.
+/// What is wrong with a text, without the values that stand in it: they may be
+/// secrets, or megabytes.
 pub(crate) fn complaint(error: &serde_json::Error) -> String {
-    // The parser quotes what it found, and only that, in double quotes.
+    // The parser quotes what it found in one of these marks, and then says what
+    // it expected; or it quotes only the name of a field that it knows.
+    const MARKS: [char; 2] = ['"', '`'];
+    const EXPECTED: &str = ", expected ";
     let text = error.to_string();
-    match (text.find('"'), text.rfind('"')) {
-        (Some(first), Some(last)) if first < last => {
-            format!("{}…{}", &text[..=first], &text[last..])
-        }
+    let found = ["missing field `", "duplicate field `"];
+    if found.iter().any(|start| text.starts_with(start)) {
+        return text;
+    }
+    let end = text.rfind(EXPECTED).or_else(|| text.rfind(MARKS));
+    match (text.find(MARKS), end) {
+        (Some(first), Some(end)) if first < end => format!("{}…{}", &text[..first], &text[end..]),
         (Some(_) | None, Some(_) | None) => text,
     }
 }

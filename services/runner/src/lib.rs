@@ -38,6 +38,7 @@ pub mod budget;
 pub mod code;
 pub mod command;
 pub mod defaults;
+mod echo;
 pub mod envelope;
 pub mod fate;
 pub mod http;

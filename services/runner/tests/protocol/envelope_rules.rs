@@ -222,6 +222,58 @@ fn a_complaint_does_not_repeat_what_was_answered() {
 }
 
 #[test]
+fn no_value_of_a_reply_is_in_the_complaint_about_it() {
+    const SECRET: &str = "7735199";
+    let quoted = format!("\"{SECRET}\"");
+    let odd = format!("\"`{SECRET}`, expected {SECRET} at\"");
+    for value in [SECRET, &format!("-{SECRET}.5"), &quoted, &odd] {
+        for (kind, body) in [
+            (CommandKind::Type, format!(r#"{{"ok":{value}}}"#)),
+            (CommandKind::Type, value.to_owned()),
+            (CommandKind::Type, format!(r#"{{"ok":true,{value}}}"#)),
+            (CommandKind::Type, format!("ok {value}")),
+            (
+                CommandKind::Snapshot,
+                format!(r#"{{"ok":true,"data":{value}}}"#),
+            ),
+            (
+                CommandKind::Snapshot,
+                format!(r#"{{"ok":true,"data":{{"nodes":{value}}}}}"#),
+            ),
+            (
+                CommandKind::Snapshot,
+                format!(r#"{{"ok":true,"data":{{"nodes":[],"quality":{value}}}}}"#),
+            ),
+            (
+                CommandKind::Status,
+                format!(r#"{{"ok":true,"data":{{"uptimeMs":{{"a":{value}}}}}}}"#),
+            ),
+            (
+                CommandKind::CommandStatus,
+                format!(r#"{{"ok":true,"data":{{"commandId":[{value}]}}}}"#),
+            ),
+            (
+                CommandKind::CommandStatus,
+                format!(r#"{{"ok":true,"data":{{"commandId":"{SECRET} {SECRET}"}}}}"#),
+            ),
+            (
+                CommandKind::Screenshot,
+                format!(r#"{{"ok":true,"data":{{"imageBase64":"{SECRET}!"}}}}"#),
+            ),
+        ] {
+            let complaint = decode(kind, &body).unwrap_err();
+            let told = format!("{complaint} {complaint:?}");
+            assert!(!told.contains(SECRET), "{told}");
+        }
+    }
+    let missing = decode(CommandKind::Status, r#"{"ok":true,"data":{}}"#).unwrap_err();
+    assert!(
+        missing.to_string().contains("missing field `uptimeMs`"),
+        "{missing}"
+    );
+}
+
+#[test]
 fn unknown_states_survive() {
     let body = r#"{"ok":true,"data":{"uptimeMs":1.5,"state":"dreaming","suppressedIssues":0,"recordedFailures":0}}"#;
     let Ok(Reply::Status(status)) = decode(CommandKind::Status, body).unwrap().result else {

@@ -1,0 +1,153 @@
+//! Words that may repeat what was typed, and what of them may be passed on.
+//!
+//! A runner is free to quote the text of a command that types in whatever it
+//! says of that command. The rule, in this order:
+//!
+//! 1. Where the whole text stands in the words it is cut out. A text of up to
+//!    three characters is taken for an echo only where it stands alone: cut out
+//!    of the middle of words, it would be given away by what is left of them.
+//! 2. If what is left still has four characters in a row in common with the
+//!    text, nothing of the words is passed on but the text's length. Upper and
+//!    lower case are the same here, JSON's escapes are undone, and marks and
+//!    spaces are passed over.
+//!
+//! So words about a sentence in plain language are mostly lost: they have four
+//! characters in common with many sentences. The code of a failure is not.
+//!
+//! Words of more than a megabyte are not looked through, and not passed on.
+//!
+//! It refuses to guess at what is not text any more: an echo in Base64, or in
+//! another normal form of Unicode, is not known as one; nor are pieces of up to
+//! three characters.
+
+use std::collections::HashSet;
+
+/// So many characters in a row are an echo.
+const RUN: usize = 4;
+
+/// Words that are longer, in bytes, are of no use to anybody.
+const LONGEST: usize = 1024 * 1024;
+
+const CUT: &str = "[redacted]";
+
+/// `words` without `typed`, which is not empty.
+pub(crate) fn redact(typed: &str, words: String) -> String {
+    let chars = typed.chars().count();
+    if words.len() > LONGEST {
+        return format!("[withheld, as it may quote what was typed: {chars} characters]");
+    }
+    let short = chars < RUN;
+    let echoes = words.match_indices(typed).map(|(at, _)| at);
+    let echoes = echoes.filter(|&at| !short || stands_alone(typed, &words, at));
+    let (mut left, mut rest) = (Vec::new(), 0);
+    for at in echoes {
+        left.push(&words[rest..at]);
+        rest = at + typed.len();
+    }
+    left.push(&words[rest..]);
+    if left.iter().any(|piece| resembles(typed, piece)) {
+        return format!("[withheld, as it quotes what was typed: {chars} characters]");
+    }
+    if rest == 0 { words } else { left.join(CUT) }
+}
+
+fn stands_alone(typed: &str, words: &str, at: usize) -> bool {
+    let before = words[..at].chars().next_back();
+    let after = words[at + typed.len()..].chars().next();
+    let ends = |char: Option<char>| !char.is_some_and(char::is_alphanumeric);
+    ends(before) && ends(after)
+}
+
+/// Whether the words have a run of characters in common with the text.
+fn resembles(typed: &str, words: &str) -> bool {
+    let unescaped = words.contains('\\').then(|| unescape(words));
+    let mut forms = std::iter::once(words).chain(unescaped.as_deref());
+    forms.any(|words| {
+        share_a_run(typed, words, |_| true) || share_a_run(typed, words, char::is_alphanumeric)
+    })
+}
+
+/// Whether both have a run in common, of those characters that count.
+fn share_a_run(typed: &str, words: &str, counts: fn(char) -> bool) -> bool {
+    let (less, more) = if typed.len() < words.len() {
+        (typed, words)
+    } else {
+        (words, typed)
+    };
+    let runs: HashSet<_> = runs(less, counts).collect();
+    !runs.is_empty() && self::runs(more, counts).any(|run| runs.contains(&run))
+}
+
+/// Every run of those characters that count, in lower case.
+fn runs(text: &str, counts: fn(char) -> bool) -> impl Iterator<Item = [char; RUN]> {
+    let chars = text.chars().flat_map(char::to_lowercase);
+    let mut counted = chars.filter(move |char| counts(*char));
+    let mut run = ['\0'; RUN];
+    let mut length = 0;
+    std::iter::from_fn(move || {
+        loop {
+            run.rotate_left(1);
+            run[RUN - 1] = counted.next()?;
+            length += 1;
+            if length >= RUN {
+                return Some(run);
+            }
+        }
+    })
+}
+
+/// The words with JSON's escapes undone, as far as they are some.
+fn unescape(words: &str) -> String {
+    let mut plain = String::with_capacity(words.len());
+    let mut rest = words;
+    while let Some((before, escaped)) = rest.split_once('\\') {
+        plain.push_str(before);
+        rest = match escape(escaped) {
+            Some((char, after)) => {
+                plain.push(char);
+                after
+            }
+            None => escaped,
+        };
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// What a backslash before these characters stands for, and what comes after.
+fn escape(escaped: &str) -> Option<(char, &str)> {
+    let first = escaped.chars().next()?;
+    let after = &escaped[first.len_utf8()..];
+    match first {
+        'n' => Some(('\n', after)),
+        't' => Some(('\t', after)),
+        'r' => Some(('\r', after)),
+        'u' => {
+            let (unit, after) = unit(after)?;
+            if let Some(char) = char::from_u32(unit) {
+                return Some((char, after));
+            }
+            let (low, after) = unit_of_a_pair(after)?;
+            let pair = char::decode_utf16([u16::try_from(unit).ok()?, low]).next()?;
+            Some((pair.ok()?, after))
+        }
+        other => Some((other, after)),
+    }
+}
+
+/// Four hexadecimal digits.
+fn unit(digits: &str) -> Option<(u32, &str)> {
+    let (digits, after) = digits.split_at_checked(4)?;
+    let value = digits
+        .chars()
+        .try_fold(0, |value, digit| Some(value * 16 + digit.to_digit(16)?))?;
+    Some((value, after))
+}
+
+fn unit_of_a_pair(escaped: &str) -> Option<(u16, &str)> {
+    let (unit, after) = unit(escaped.strip_prefix("\\u")?)?;
+    Some((u16::try_from(unit).ok()?, after))
+}
+
+#[cfg(test)]
+mod tests;
