@@ -106,11 +106,14 @@ class Lab(Process):
 
 
 class Gateway(Process):
-    """A gateway before a usbmuxd."""
+    """A gateway before a usbmuxd, as it is by default: it knows its own user by the
+    token in its discovery record."""
 
     def __init__(self, directory: pathlib.Path, usbmuxd, **variables):
+        self.runtime = directory / "run"
         super().__init__(
             "serve",
+            FLEETGATE_RUNTIME_DIR=str(self.runtime),
             FLEETGATE_SERVER__LISTEN="127.0.0.1:0",
             FLEETGATE_LEDGER__PATH=str(directory / "ledger.db"),
             FLEETGATE_USBMUXD__ADDRESS=usbmuxd,
@@ -119,6 +122,18 @@ class Gateway(Process):
             **variables,
         )
         self.address = self.find(r"listening on http://(\S+)")
+
+    def token(self):
+        """What makes a caller its user."""
+        (record,) = self.runtime.glob("*.json")
+        return json.loads(record.read_text())["token"]
+
+    def channel(self):
+        """A channel of its user with default options: 4 MiB per message."""
+        credentials = grpc.composite_channel_credentials(
+            grpc.local_channel_credentials(), grpc.access_token_call_credentials(self.token())
+        )
+        return grpc.secure_channel(self.address, credentials)
 
 
 def await_attached(fleet, udid):
@@ -148,6 +163,5 @@ def gateway(lab, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def channel(gateway):
-    """A channel with default options: 4 MiB per message."""
-    with grpc.insecure_channel(gateway.address) as channel:
+    with gateway.channel() as channel:
         yield channel

@@ -71,7 +71,7 @@ def walk(path):
 def ledger(lab, tmp_path):
     """The ledger of a gateway that has done a few things and ended."""
     gateway = Gateway(tmp_path, lab.usbmuxd)
-    with grpc.insecure_channel(gateway.address) as channel:
+    with gateway.channel() as channel:
         automation = automation_pb2_grpc.AutomationServiceStub(channel)
         device = lab.udids["audited"]
         await_attached(fleet_pb2_grpc.FleetServiceStub(channel), device)

@@ -208,7 +208,11 @@ def test_grpc_web_answers_over_http_1(gateway):
         "POST",
         "/fleetgate.v1.FleetService/GetGateway",
         body=b"\x00" + struct.pack(">I", 0),
-        headers={"Content-Type": "application/grpc-web+proto", "X-Grpc-Web": "1"},
+        headers={
+            "Content-Type": "application/grpc-web+proto",
+            "X-Grpc-Web": "1",
+            "Authorization": f"Bearer {gateway.token()}",
+        },
     )
     reply = connection.getresponse()
     body = reply.read()

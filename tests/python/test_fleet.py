@@ -116,7 +116,7 @@ def gateway(lab, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def channel(gateway):
-    with grpc.insecure_channel(gateway.address) as channel:
+    with gateway.channel() as channel:
         yield channel
 
 
@@ -221,7 +221,7 @@ def test_a_cursor_of_an_earlier_gateway_is_a_gap_and_the_fleet_follows(lab, tmp_
     cursor = ""
     for expected_gaps in (0, 1):
         gateway = Gateway(tmp_path, lab.usbmuxd)
-        with grpc.insecure_channel(gateway.address) as channel:
+        with gateway.channel() as channel:
             fleet = fleet_pb2_grpc.FleetServiceStub(channel)
             await_attached(fleet, lab.udids["plain"])
             watcher = Watcher(fleet, cursor).until_synced()

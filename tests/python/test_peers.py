@@ -8,7 +8,6 @@ import subprocess
 import time
 import urllib.request
 
-import grpc
 import pytest
 from fleetgate.v1 import fleet_pb2, fleet_pb2_grpc
 
@@ -77,7 +76,7 @@ def _answers(path):
 def _check_connected(directory):
     gateway = Gateway(directory, str(DAEMON_SOCKET))
     try:
-        with grpc.insecure_channel(gateway.address) as channel:
+        with gateway.channel() as channel:
             fleet = fleet_pb2_grpc.FleetServiceStub(channel)
             deadline = time.monotonic() + 20
             while True:

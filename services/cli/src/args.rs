@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use fleetgate_proto::v1::LeaseRef;
 
-use crate::client::{Context, Server, mint};
+use crate::client::{Access, Context, Server, mint};
 use crate::demo::Demo;
 use crate::doctor::Doctor;
-use crate::exit;
+use crate::exit::{self, Exit};
 use crate::lab::Lab;
 use crate::output::Format;
 use crate::serve::Serve;
@@ -20,10 +21,13 @@ use crate::verbs::device::Device;
 use crate::verbs::devices::Devices;
 use crate::verbs::drain::Drain;
 use crate::verbs::history::History;
+use crate::verbs::instances::Instances;
+use crate::verbs::lease::Lease;
 use crate::verbs::ledger::Ledger;
 use crate::verbs::recycle::Recycle;
 use crate::verbs::screenshot::Screenshot;
 use crate::verbs::tap::Tap;
+use crate::verbs::token::Token;
 use crate::verbs::tree::Tree;
 use crate::verbs::type_text::TypeText;
 use crate::when;
@@ -50,9 +54,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Client options")]
 struct ClientOptions {
-    /// The gateway to ask
-    #[arg(long, global = true, env = "FLEETGATE_SERVER", default_value = Server::DEFAULT, value_name = "URL")]
-    server: Server,
+    /// The gateway to ask; otherwise the one that runs on this host, or whoever
+    /// has its port 7700
+    #[arg(long, global = true, env = "FLEETGATE_SERVER", value_name = "URL")]
+    server: Option<Server>,
     /// How long an answer may take, such as 500ms or 2m; the wait in a
     /// device's queue counts
     #[arg(long, global = true, value_parser = when::parse_duration, value_name = "DURATION")]
@@ -67,6 +72,8 @@ struct ClientOptions {
         hide_possible_values = true
     )]
     output: Format,
+    #[command(flatten)]
+    access: Access,
 }
 
 /// `-o` where it is not taken by something else.
@@ -99,6 +106,37 @@ impl CommandId {
     }
 }
 
+/// The lease under which a phone is driven.
+#[derive(Debug, Args)]
+pub(crate) struct UnderLease {
+    /// The lease that the phone is held by
+    #[arg(
+        long,
+        value_name = "ID",
+        env = "FLEETGATE_LEASE",
+        hide_env_values = true,
+        requires = "epoch"
+    )]
+    lease: Option<String>,
+    /// The lease's epoch
+    #[arg(
+        long,
+        value_name = "N",
+        env = "FLEETGATE_LEASE_EPOCH",
+        hide_env_values = true,
+        requires = "lease"
+    )]
+    epoch: Option<u64>,
+}
+
+impl UnderLease {
+    /// As a command names it.
+    pub(crate) fn named(self) -> Option<LeaseRef> {
+        let (id, epoch) = self.lease.zip(self.epoch)?;
+        Some(LeaseRef { id, epoch })
+    }
+}
+
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
@@ -108,6 +146,19 @@ pub(crate) enum Verb {
     Demo(Demo),
     /// Run a simulated usbmuxd with phones on it
     Lab(Lab),
+    /// List the gateways of this host
+    Instances(Instances),
+    #[command(flatten)]
+    Ask(Question),
+    /// Look after a ledger's file
+    Ledger(Ledger),
+    /// Make, list and revoke the tokens of a gateway
+    Token(Token),
+}
+
+/// What a gateway is asked for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Question {
     /// Say what is wrong, and what to do about it
     Doctor(Doctor),
     /// List the phones, or watch them
@@ -124,6 +175,8 @@ pub(crate) enum Verb {
     Recycle(Recycle),
     /// End a gateway in peace
     Drain(Drain),
+    /// Have phones to oneself
+    Lease(Lease),
     /// Tap a point of an app
     Tap(Tap),
     /// Type text into the focused input of an app
@@ -136,60 +189,88 @@ pub(crate) enum Verb {
     History(History),
     /// Look one command up
     Command(Command),
-    /// Look after a ledger's file
-    Ledger(Ledger),
 }
 
 impl Cli {
-    /// What the shared options say.
-    pub(crate) fn context(&self) -> Context {
+    /// How the answer is printed.
+    pub(crate) fn format(&self) -> Format {
         let short = match &self.verb {
-            Verb::Doctor(Doctor { output, .. })
-            | Verb::Devices(Devices { output, .. })
-            | Verb::Describe(Describe { output, .. })
-            | Verb::Cordon(Cordon { output, .. })
-            | Verb::Uncordon(Uncordon { output, .. })
-            | Verb::Recycle(Recycle { output, .. })
-            | Verb::Drain(Drain { output, .. })
-            | Verb::Tap(Tap { output, .. })
-            | Verb::Type(TypeText { output, .. })
-            | Verb::Tree(Tree { output, .. })
-            | Verb::History(History { output, .. }) => output.short,
-            Verb::Device(device) => device.output().short,
-            Verb::Command(command) => command.output().short,
-            Verb::Ledger(ledger) => ledger.output().short,
-            Verb::Serve(_) | Verb::Demo(_) | Verb::Lab(_) | Verb::Screenshot(_) => None,
+            Verb::Serve(_) | Verb::Demo(_) | Verb::Lab(_) => None,
+            Verb::Instances(instances) => Some(&instances.output),
+            Verb::Ask(question) => question.output(),
+            Verb::Ledger(ledger) => Some(ledger.output()),
+            Verb::Token(token) => Some(token.output()),
         };
-        Context {
-            server: self.client.server.clone(),
-            timeout: self.client.timeout,
-            format: short.unwrap_or(self.client.output),
+        short
+            .and_then(|output| output.short)
+            .unwrap_or(self.client.output)
+    }
+
+    /// Does it.
+    pub(crate) async fn run(self) -> anyhow::Result<Exit> {
+        let format = self.format();
+        match self.verb {
+            Verb::Serve(serve) => serve.run().await?,
+            Verb::Demo(demo) => demo.run().await?,
+            Verb::Lab(lab) => lab.run().await?,
+            Verb::Instances(instances) => instances.run(format).await?,
+            Verb::Ask(question) => return question.ask(&self.client.context(format)?).await,
+            Verb::Ledger(ledger) => ledger.run(format).await?,
+            Verb::Token(token) => token.run(format)?,
         }
+        Ok(Exit::Done)
     }
 }
 
-impl Verb {
-    /// Does it.
-    pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
+impl ClientOptions {
+    /// What they say.
+    fn context(self, format: Format) -> anyhow::Result<Context> {
+        Context::new(self.server, self.access, self.timeout, format)
+    }
+}
+
+impl Question {
+    /// Its `-o`.
+    fn output(&self) -> Option<&ShortOutput> {
         match self {
-            Self::Serve(serve) => serve.run().await,
-            Self::Demo(demo) => demo.run().await,
-            Self::Lab(lab) => lab.run().await,
-            Self::Doctor(doctor) => doctor.run(context).await,
-            Self::Devices(devices) => devices.run(context).await,
-            Self::Describe(describe) => describe.run(context).await,
-            Self::Device(device) => device.run(context).await,
-            Self::Cordon(cordon) => cordon.run(context).await,
-            Self::Uncordon(uncordon) => uncordon.run(context).await,
-            Self::Recycle(recycle) => recycle.run(context).await,
-            Self::Drain(drain) => drain.run(context).await,
-            Self::Tap(tap) => tap.run(context).await,
-            Self::Type(type_text) => type_text.run(context).await,
-            Self::Tree(tree) => tree.run(context).await,
-            Self::Screenshot(screenshot) => screenshot.run(context).await,
-            Self::History(history) => history.run(context).await,
-            Self::Command(command) => command.run(context).await,
-            Self::Ledger(ledger) => ledger.run(context).await,
+            Self::Doctor(Doctor { output, .. })
+            | Self::Devices(Devices { output, .. })
+            | Self::Describe(Describe { output, .. })
+            | Self::Cordon(Cordon { output, .. })
+            | Self::Uncordon(Uncordon { output, .. })
+            | Self::Recycle(Recycle { output, .. })
+            | Self::Drain(Drain { output, .. })
+            | Self::Tap(Tap { output, .. })
+            | Self::Type(TypeText { output, .. })
+            | Self::Tree(Tree { output, .. })
+            | Self::History(History { output, .. }) => Some(output),
+            Self::Device(device) => Some(device.output()),
+            Self::Command(command) => Some(command.output()),
+            Self::Lease(lease) => lease.output(),
+            // It has another -o.
+            Self::Screenshot(_) => None,
         }
+    }
+
+    /// Asks it.
+    async fn ask(self, context: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Self::Lease(lease) => return lease.run(context).await,
+            Self::Doctor(doctor) => doctor.run(context).await?,
+            Self::Devices(devices) => devices.run(context).await?,
+            Self::Describe(describe) => describe.run(context).await?,
+            Self::Device(device) => device.run(context).await?,
+            Self::Cordon(cordon) => cordon.run(context).await?,
+            Self::Uncordon(uncordon) => uncordon.run(context).await?,
+            Self::Recycle(recycle) => recycle.run(context).await?,
+            Self::Drain(drain) => drain.run(context).await?,
+            Self::Tap(tap) => tap.run(context).await?,
+            Self::Type(type_text) => type_text.run(context).await?,
+            Self::Tree(tree) => tree.run(context).await?,
+            Self::Screenshot(screenshot) => screenshot.run(context).await?,
+            Self::History(history) => history.run(context).await?,
+            Self::Command(command) => command.run(context).await?,
+        }
+        Ok(Exit::Done)
     }
 }

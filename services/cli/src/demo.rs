@@ -14,9 +14,9 @@ use fleetgate_proto::v1::DeviceState;
 use fleetgate_simulator::ui::DEMO_BUNDLE;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::client::{Client, Context, Server};
+use crate::client::{Client, Context, Server, running};
 use crate::logs;
-use crate::output::{Format, line, note, pairs};
+use crate::output::{line, note, pairs};
 use crate::rejected::Rejected;
 use crate::report::in_words;
 use crate::signals::Stop;
@@ -86,11 +86,7 @@ impl Demo {
         let server = format!("http://{}", stand.address())
             .parse()
             .map_err(|error| anyhow!("{error}"))?;
-        let context = Context {
-            server,
-            timeout: Some(ANSWER),
-            format: Format::Table,
-        };
+        let context = Context::known(server, Some(ANSWER));
 
         let toured = tokio::select! {
             toured = tour(&context, &stand) => toured,
@@ -188,7 +184,8 @@ fn stay(server: &Server, stand: &Stand) -> anyhow::Result<()> {
         .unwrap_or_else(|| "fleetgate".to_owned());
     line("\nThe gateway stays up until Ctrl-C. In another terminal:")?;
     line("")?;
-    if !server.is_default() {
+    // A client finds the one gateway of this host by itself.
+    if !running().is_ok_and(|found| found.len() == 1) {
         line(&format!("  export FLEETGATE_SERVER={server}"))?;
     }
     for verb in [

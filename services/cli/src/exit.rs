@@ -4,7 +4,11 @@
 
 use std::error::Error;
 use std::fmt;
-use std::process::ExitCode;
+use std::io::{self, ErrorKind};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
+
+use rustix::process::Signal;
 
 use crate::rejected::Rejected;
 
@@ -27,7 +31,19 @@ pub(crate) enum Exit {
     FateUnknown,
     /// Something is wrong with the fleet.
     Unwell,
+    /// The gateway does not know who calls, or does not let them.
+    Denied,
+    /// The phone is not leased to whoever asks.
+    NoLease,
+    /// A command was not started, or ended; its own code, or what a shell makes
+    /// of the signal that ended it.
+    Command(u8),
+    /// The lease that a command ran under was lost.
+    LeaseLost,
 }
+
+/// What a shell adds to the number of the signal that ended a command.
+const BY_SIGNAL: i32 = 128;
 
 /// The codes as `--help` tells them.
 pub(crate) const HELP: &str = "\
@@ -40,6 +56,8 @@ Exit codes:
   5  failed on the device
   6  fate unknown: look the command up before asking again
   7  doctor found an error
+  8  not allowed: the credentials are missing, unknown or too weak
+  9  no lease: it was not granted or has ended, or the phone is somebody else's
 
 Errors go to stderr; with --output json they too are one JSON document.";
 
@@ -55,7 +73,26 @@ impl Exit {
             Self::Failed => 5,
             Self::FateUnknown => 6,
             Self::Unwell => 7,
+            Self::Denied => 8,
+            Self::NoLease => 9,
+            Self::Command(code) => code,
+            Self::LeaseLost => 125,
         }
+    }
+
+    /// What a shell says of a command that a signal ended.
+    pub(crate) fn by_signal(signal: Signal) -> Self {
+        let code = BY_SIGNAL.saturating_add(signal.as_raw());
+        Self::Command(u8::try_from(code).unwrap_or(u8::MAX))
+    }
+
+    /// How a command ended.
+    pub(crate) fn of_command(status: ExitStatus) -> Self {
+        let signal = status
+            .signal()
+            .map(|signal| BY_SIGNAL.saturating_add(signal));
+        let code = status.code().or(signal).unwrap_or(i32::MAX);
+        Self::Command(u8::try_from(code).unwrap_or(u8::MAX))
     }
 
     /// What an error ends the process with.
@@ -68,6 +105,12 @@ impl Exit {
             Self::Failed
         } else if error.is::<Unwell>() {
             Self::Unwell
+        } else if error.is::<NoLease>() {
+            Self::NoLease
+        } else if error.is::<LeaseLost>() {
+            Self::LeaseLost
+        } else if let Some(not_started) = error.downcast_ref::<NotStarted>() {
+            Self::Command(not_started.code())
         } else {
             Self::Other
         }
@@ -119,3 +162,84 @@ impl fmt::Display for Unwell {
 }
 
 impl Error for Unwell {}
+
+/// A lease that was not granted.
+#[derive(Debug)]
+pub(crate) struct NoLease(pub(crate) String);
+
+impl fmt::Display for NoLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for NoLease {}
+
+/// A lease that was lost while a command ran under it.
+#[derive(Debug)]
+pub(crate) struct LeaseLost(pub(crate) String);
+
+impl fmt::Display for LeaseLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for LeaseLost {}
+
+/// A command that could not be started.
+#[derive(Debug)]
+pub(crate) struct NotStarted {
+    /// What was to be run.
+    pub(crate) program: String,
+    /// Why it was not.
+    pub(crate) why: io::Error,
+}
+
+impl NotStarted {
+    /// What a shell says of it.
+    fn code(&self) -> u8 {
+        if self.why.kind() == ErrorKind::NotFound {
+            127
+        } else {
+            126
+        }
+    }
+}
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot run {}", self.program)
+    }
+}
+
+impl Error for NotStarted {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_ends_this_process_as_it_would_end_a_shell() {
+        let ended = |raw| Exit::of_command(ExitStatus::from_raw(raw)).number();
+        assert_eq!([ended(0), ended(7 << 8), ended(15)], [0, 7, 143]);
+        assert_eq!(Exit::by_signal(Signal::INT).number(), 130);
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_started_is_told_apart_as_a_shell_does() {
+        let code = |kind| {
+            let error = NotStarted {
+                program: "pytest".to_owned(),
+                why: kind,
+            };
+            Exit::of(&error.into()).number()
+        };
+        assert_eq!(code(ErrorKind::NotFound.into()), 127);
+        assert_eq!(code(ErrorKind::PermissionDenied.into()), 126);
+    }
+}

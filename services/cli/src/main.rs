@@ -36,11 +36,11 @@ mod words;
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    let context = cli.context();
-    match cli.verb.run(&context).await {
-        Ok(()) => Exit::Done.into(),
+    let format = cli.format();
+    match cli.run().await {
+        Ok(exit) => exit.into(),
         Err(error) => {
-            note(&report::told(&error, context.format));
+            note(&report::told(&error, format));
             Exit::of(&error).into()
         }
     }

@@ -1,6 +1,7 @@
 //! A call that failed, as far as it says what became of the command.
 //!
-//! The only file that reads a `Status`. Where the gateway said nothing about
+//! The only file that reads a `Status`; what there is to do about one stands in
+//! [`advice`]. Where the gateway said nothing about
 //! the fate (the connection broke, the deadline passed here before its answer
 //! came), a command that changes the device counts as of unknown fate: the
 //! error never claims more than is known.
@@ -10,17 +11,17 @@ use std::fmt;
 use std::time::Duration;
 
 use fleetgate_proto::v1::{Effect, Fate};
-use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use crate::client::{Asked, Client, Context, Server};
 use crate::exit::Exit;
-use crate::output::{clean, pairs};
-use crate::words;
+use crate::report::in_words;
 
+mod advice;
 #[cfg(test)]
 mod tests;
+mod told;
 
 /// What the gateway's own errors carry in `ErrorInfo.domain`.
 const DOMAIN: &str = "fleetgate";
@@ -45,31 +46,6 @@ pub(crate) struct Rejected {
     look_up: Option<String>,
 }
 
-/// The same as JSON.
-#[derive(Debug, Serialize)]
-struct View<'a> {
-    code: &'static str,
-    reason: Option<&'a str>,
-    message: &'a str,
-    device: Option<&'a str>,
-    command_id: Option<&'a str>,
-    fate: Option<String>,
-    effect: Option<String>,
-    reactivated: bool,
-    hint: Option<&'a str>,
-    retry_after_ms: Option<u128>,
-    violations: Vec<ViolationView<'a>>,
-    look_up: Option<&'a str>,
-    exit_code: u8,
-}
-
-/// One field that the gateway did not accept.
-#[derive(Debug, Serialize)]
-struct ViolationView<'a> {
-    field: &'a str,
-    description: &'a str,
-}
-
 impl Client {
     /// What a failed call proves.
     pub(crate) fn rejected(&self, status: &Status, asked: Asked) -> Rejected {
@@ -92,15 +68,34 @@ impl Rejected {
             code: Code::Unavailable,
             reason: Some("GATEWAY_UNREACHABLE".to_owned()),
             message: format!("no gateway at {server}: {cause}"),
+            hint: Some(advice::unreachable(error).to_owned()),
+            ..Self::nothing_sent()
+        }
+    }
+
+    /// What the options say of credentials and trust cannot be used: nothing
+    /// was asked.
+    pub(crate) fn unprepared(error: &anyhow::Error) -> Self {
+        Self {
+            code: Code::InvalidArgument,
+            reason: Some("CREDENTIALS_UNUSABLE".to_owned()),
+            message: in_words(error),
+            ..Self::nothing_sent()
+        }
+    }
+
+    fn nothing_sent() -> Self {
+        Self {
+            code: Code::Unknown,
+            reason: None,
+            message: String::new(),
             device: None,
             command_id: None,
             mutation: false,
             fate: Some(Fate::NotSent),
             effect: Some(Effect::None),
             reactivated: false,
-            hint: Some(
-                "start one with `fleetgate serve` or `fleetgate demo`, or name another with --server".to_owned(),
-            ),
+            hint: None,
             retry_after: None,
             violations: Vec::new(),
             look_up: None,
@@ -133,7 +128,7 @@ impl Rejected {
         let look_up = command_id
             .as_ref()
             .filter(|_| uncertain)
-            .map(|id| look_up(&context.server, id));
+            .map(|id| look_up(context, id));
         Self {
             code,
             reason: info.map(|info| info.reason.clone()),
@@ -147,7 +142,10 @@ impl Rejected {
             fate,
             effect,
             reactivated: fact("reactivated").is_some_and(|fact| fact == "true"),
-            hint: fact("hint").cloned(),
+            hint: fact("hint").cloned().or_else(|| {
+                let reason = info.map(|info| info.reason.as_str());
+                advice::refused(code, reason, fact).map(str::to_owned)
+            }),
             retry_after: details.retry_info().and_then(|retry| retry.retry_delay),
             violations: details.bad_request().map_or_else(Vec::new, |request| {
                 let violations = request.field_violations.iter();
@@ -188,6 +186,41 @@ impl Rejected {
         }
     }
 
+    /// Whether it is the gateway's own last word on what was asked.
+    pub(crate) fn is_verdict(&self) -> bool {
+        let is_about_the_question = match self.code {
+            Code::InvalidArgument
+            | Code::NotFound
+            | Code::AlreadyExists
+            | Code::PermissionDenied
+            | Code::FailedPrecondition
+            | Code::OutOfRange
+            | Code::Unimplemented => true,
+            Code::Ok
+            | Code::Cancelled
+            | Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::ResourceExhausted
+            | Code::Aborted
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss
+            | Code::Unauthenticated => false,
+        };
+        is_about_the_question && self.reason.is_some()
+    }
+
+    /// Whether the gateway does not know who asks.
+    pub(crate) fn is_unauthenticated(&self) -> bool {
+        self.code == Code::Unauthenticated
+    }
+
+    /// Whether it is for want of a lease.
+    fn is_about_a_lease(&self) -> bool {
+        let reason = self.reason().unwrap_or_default();
+        reason.starts_with("LEASE_")
+    }
+
     /// What the process ends with.
     pub(crate) fn exit(&self) -> Exit {
         // What only reads may be asked again, whatever became of it.
@@ -203,6 +236,10 @@ impl Rejected {
         match self.code {
             Code::InvalidArgument | Code::OutOfRange => Exit::Usage,
             Code::NotFound => Exit::NotFound,
+            Code::PermissionDenied | Code::FailedPrecondition if self.is_about_a_lease() => {
+                Exit::NoLease
+            }
+            Code::PermissionDenied | Code::Unauthenticated => Exit::Denied,
             Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded => {
                 Exit::Unavailable
             }
@@ -210,76 +247,12 @@ impl Rejected {
             | Code::Cancelled
             | Code::Unknown
             | Code::AlreadyExists
-            | Code::PermissionDenied
             | Code::FailedPrecondition
             | Code::Aborted
             | Code::Unimplemented
             | Code::Internal
-            | Code::DataLoss
-            | Code::Unauthenticated => Exit::Other,
+            | Code::DataLoss => Exit::Other,
         }
-    }
-
-    /// All of it for people, over several lines.
-    pub(crate) fn text(&self) -> String {
-        let facts = [
-            ("code", Some(code_name(self.code).to_owned())),
-            ("reason", self.reason.clone()),
-            ("device", self.device.clone()),
-            ("command", self.command_id.clone()),
-            ("fate", self.fate.map(|fate| words::fate(fate.into()))),
-            (
-                "effect",
-                self.effect.map(|effect| words::effect(effect.into())),
-            ),
-            (
-                "note",
-                self.reactivated
-                    .then(|| "the app was brought to the front first".to_owned()),
-            ),
-            (
-                "retry",
-                self.retry_after
-                    .map(|after| format!("safe after {}", humantime::format_duration(after))),
-            ),
-        ];
-        let violations = self
-            .violations
-            .iter()
-            .map(|(field, problem)| ("field", Some(format!("{field}: {problem}"))));
-        let advice = [
-            ("hint", self.hint.clone()),
-            ("look up", self.look_up.clone()),
-        ];
-        format!(
-            "error: {}\n{}",
-            clean(&self.message),
-            pairs(2, facts.into_iter().chain(violations).chain(advice))
-        )
-    }
-
-    /// All of it for programs.
-    pub(crate) fn json(&self) -> serde_json::Value {
-        let view = View {
-            code: code_name(self.code),
-            reason: self.reason.as_deref(),
-            message: &self.message,
-            device: self.device.as_deref(),
-            command_id: self.command_id.as_deref(),
-            fate: self.fate.map(|fate| words::fate(fate.into())),
-            effect: self.effect.map(|effect| words::effect(effect.into())),
-            reactivated: self.reactivated,
-            hint: self.hint.as_deref(),
-            retry_after_ms: self.retry_after.map(|after| after.as_millis()),
-            violations: self
-                .violations
-                .iter()
-                .map(|(field, description)| ViolationView { field, description })
-                .collect(),
-            look_up: self.look_up.as_deref(),
-            exit_code: self.exit().number(),
-        };
-        serde_json::json!({ "error": view })
     }
 }
 
@@ -289,7 +262,7 @@ impl fmt::Display for Rejected {
             f,
             "{} ({})",
             self.message,
-            self.reason().unwrap_or(code_name(self.code))
+            self.reason().unwrap_or(told::code_name(self.code))
         )
     }
 }
@@ -351,34 +324,11 @@ fn stem(name: &str, prefix: &str) -> String {
     name.strip_prefix(prefix).unwrap_or(&name).to_owned()
 }
 
-fn look_up(server: &Server, command_id: &str) -> String {
-    let server = if server.is_default() {
+fn look_up(context: &Context, command_id: &str) -> String {
+    let server = if context.is_obvious() {
         String::new()
     } else {
-        format!("--server {server} ")
+        format!("--server {} ", context.server)
     };
     format!("fleetgate {server}command show {command_id}")
-}
-
-/// The code as the gRPC specification spells it.
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }

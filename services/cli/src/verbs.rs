@@ -1,4 +1,4 @@
-//! The verbs that ask a gateway, or look at its ledger, one a file.
+//! The verbs that ask a gateway, or look at its files, one a file.
 
 pub(crate) mod command;
 pub(crate) mod cordon;
@@ -7,9 +7,12 @@ pub(crate) mod device;
 pub(crate) mod devices;
 pub(crate) mod drain;
 pub(crate) mod history;
+pub(crate) mod instances;
+pub(crate) mod lease;
 pub(crate) mod ledger;
 pub(crate) mod recycle;
 pub(crate) mod screenshot;
 pub(crate) mod tap;
+pub(crate) mod token;
 pub(crate) mod tree;
 pub(crate) mod type_text;

@@ -45,6 +45,11 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads a duration that may be zero.
+pub(crate) fn parse_wait(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| error.to_string())
+}
+
 /// A moment as RFC 3339 with milliseconds; `None` if no clock could show it.
 pub(crate) fn stamp(timestamp: Timestamp) -> Option<String> {
     let moment = SystemTime::try_from(timestamp).ok()?;
@@ -153,6 +158,7 @@ mod tests {
     #[test]
     fn a_duration_of_nothing_is_no_time_limit() {
         assert!(parse_duration("0s").is_err());
+        assert_eq!(parse_wait("0s"), Ok(Duration::ZERO));
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
     }
 

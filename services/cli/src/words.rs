@@ -5,7 +5,10 @@
 //! number.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use fleetgate_proto::v1::{CommandKind, DeviceState, Effect, Fate, LaunchKind, SnapshotState};
+use fleetgate_proto::v1::{
+    CommandKind, DeviceObstacle, DeviceState, Effect, Fate, LaunchKind, LeaseChange, LeaseState,
+    SnapshotState,
+};
 
 /// Stands for the absence of a fate or an effect: there is none yet.
 const PENDING: &str = "pending";
@@ -58,6 +61,38 @@ pub(crate) fn snapshot_state(number: i32) -> String {
         |_| number.to_string(),
         |state| word(state.as_str_name(), "SNAPSHOT_STATE_"),
     )
+}
+
+/// A lease's state in a word.
+pub(crate) fn lease_state(number: i32) -> String {
+    LeaseState::try_from(number).map_or_else(
+        |_| number.to_string(),
+        |state| word(state.as_str_name(), "LEASE_STATE_"),
+    )
+}
+
+/// What a word on a lease is about in a word.
+pub(crate) fn lease_change(number: i32) -> String {
+    LeaseChange::try_from(number).map_or_else(
+        |_| number.to_string(),
+        |change| word(change.as_str_name(), "LEASE_CHANGE_"),
+    )
+}
+
+/// What is in the way of a phone in a word.
+pub(crate) fn obstacle(number: i32) -> String {
+    DeviceObstacle::try_from(number).map_or_else(
+        |_| number.to_string(),
+        |obstacle| word(obstacle.as_str_name(), "DEVICE_OBSTACLE_"),
+    )
+}
+
+/// Takes a lease's state from the command line.
+pub(crate) fn lease_state_parser() -> impl TypedValueParser<Value = LeaseState> {
+    let states = every::<LeaseState>()
+        .into_iter()
+        .filter(|state| *state != LeaseState::Unspecified);
+    parser(states.collect(), |state| lease_state(i32::from(state)))
 }
 
 /// Takes a fate from the command line.
@@ -116,6 +151,9 @@ mod tests {
         assert_eq!(device_state(DeviceState::Attached.into()), "attached");
         assert_eq!(launch_kind(LaunchKind::Command.into()), "command");
         assert_eq!(snapshot_state(SnapshotState::Degraded.into()), "degraded");
+        assert_eq!(lease_state(LeaseState::Queued.into()), "queued");
+        assert_eq!(lease_change(LeaseChange::Expiring.into()), "expiring");
+        assert_eq!(obstacle(DeviceObstacle::NotReady.into()), "not_ready");
     }
 
     #[test]

@@ -20,7 +20,9 @@ fn shared_options_may_stand_before_and_after_the_verb() {
         "fleetgate devices --server lab:7701 --timeout 2s --output json",
         "fleetgate devices --server lab:7701 --timeout 2s -o json",
     ] {
-        let context = parse(line).unwrap().context();
+        let cli = parse(line).unwrap();
+        let format = cli.format();
+        let context = cli.client.context(format).unwrap();
         assert_eq!(context.server.to_string(), "http://lab:7701", "{line}");
         assert_eq!(context.timeout, Some(Duration::from_secs(2)), "{line}");
         assert_eq!(context.format, Format::Json, "{line}");
@@ -30,8 +32,8 @@ fn shared_options_may_stand_before_and_after_the_verb() {
 #[test]
 fn the_file_of_a_screenshot_and_its_output_format_do_not_clash() {
     let cli = parse("fleetgate screenshot phone -o json --output json").unwrap();
-    assert_eq!(cli.context().format, Format::Json);
-    let Verb::Screenshot(screenshot) = cli.verb else {
+    assert_eq!(cli.format(), Format::Json);
+    let Verb::Ask(Question::Screenshot(screenshot)) = cli.verb else {
         panic!("not a screenshot")
     };
     assert_eq!(screenshot.file, std::path::Path::new("json"));
@@ -166,6 +168,113 @@ fn what_operators_do_comes_with_a_reason() {
 }
 
 #[test]
+fn a_token_is_never_an_argument() {
+    assert!(parse("fleetgate devices --token fgt_1_2").is_err());
+    for good in [
+        "fleetgate devices --token-file t --ca c --server-name lab",
+        "fleetgate --cert c --key k devices",
+    ] {
+        assert!(parse(good).is_ok(), "{good}");
+    }
+    let help = Cli::command().render_long_help().to_string();
+    assert!(
+        help.contains("FLEETGATE_TOKEN") && help.contains("list of processes"),
+        "{help}"
+    );
+}
+
+#[test]
+fn a_phone_is_driven_under_a_lease_and_its_epoch() {
+    let lease = |line: &str| {
+        let Verb::Ask(Question::Tap(tap)) = parse(line).unwrap().verb else {
+            panic!("not a tap")
+        };
+        tap.lease.named()
+    };
+    let line = "fleetgate tap phone --app b --x 1 --y 1 --lease l-1 --epoch 7";
+    let named = lease(line).unwrap();
+    assert_eq!((named.id.as_str(), named.epoch), ("l-1", 7));
+    assert_eq!(lease("fleetgate tap phone --app b --x 1 --y 1"), None);
+    for bad in [
+        "fleetgate tap phone --app b --x 1 --y 1 --lease l-1",
+        "fleetgate tap phone --app b --x 1 --y 1 --epoch 7",
+        "fleetgate type phone text --app b --lease l-1 --epoch none",
+    ] {
+        assert!(parse(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn text_may_be_typed_without_naming_the_phone_that_the_environment_names() {
+    for good in [
+        "fleetgate type phone text --app b",
+        "fleetgate type text --app b",
+    ] {
+        assert!(parse(good).is_ok(), "{good}");
+    }
+    assert!(parse("fleetgate type --app b").is_err());
+}
+
+#[test]
+fn phones_are_wished_for_by_name_or_by_what_they_are() {
+    for good in [
+        "fleetgate lease create",
+        "fleetgate lease create --device anna --device berta --ttl 10m --wait",
+        "fleetgate lease create --selector rack=a,tier=gold --selector pool=ci --count 2",
+        "fleetgate lease create --model iPhone14,5 --os-version 18 --host rack-a --priority -1",
+        "fleetgate lease create --queue-timeout 0s --max-duration 1h --request-id r-1",
+        "fleetgate lease create --begin 2999-01-01T00:00:00Z --label a=b --context build=7",
+        "fleetgate lease ls --state active --state queued --owner token:ci -o json",
+        "fleetgate lease list --all",
+        "fleetgate lease show l-1",
+        "fleetgate lease watch l-1",
+        "fleetgate lease renew l-1 --epoch 3",
+        "fleetgate lease release l-1",
+        "fleetgate lease revoke l-1 --reason moved --now",
+        "fleetgate lease explain l-1",
+        "fleetgate lease run --device anna -- make test --count 2",
+    ] {
+        assert!(parse(good).is_ok(), "{good}");
+    }
+    for bad in [
+        "fleetgate lease create --device anna --selector rack=a",
+        "fleetgate lease create --device anna --count 2",
+        "fleetgate lease create --count 0",
+        "fleetgate lease create --ttl 0s",
+        "fleetgate lease create --begin 2001-01-01T00:00:00Z",
+        "fleetgate lease ls --all --state active",
+        "fleetgate lease release",
+        "fleetgate lease revoke l-1",
+        "fleetgate lease run --device anna",
+        "fleetgate lease run --device anna make",
+    ] {
+        assert!(parse(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn tokens_are_made_for_a_name_and_a_role() {
+    for good in [
+        "fleetgate token create --name ci --role operator",
+        "fleetgate token create --name ci --role viewer --label a=b --label c=d --expires 90d",
+        "fleetgate token create --name ci --role admin --tokens /tmp/tokens.toml",
+        "fleetgate token list -o json",
+        "fleetgate token revoke 0123 --config fleetgate.toml",
+    ] {
+        assert!(parse(good).is_ok(), "{good}");
+    }
+    for bad in [
+        "fleetgate token create --name ci",
+        "fleetgate token create --role operator",
+        "fleetgate token create --name ci --role root",
+        "fleetgate token create --name ci --role viewer --expires 0s",
+        "fleetgate token revoke",
+    ] {
+        assert!(parse(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
 fn every_verb_has_an_example_in_its_help() {
     fn leaves(command: &clap::Command, found: &mut Vec<(String, String)>) {
         let mut verbs = command.get_subcommands().peekable();
@@ -188,4 +297,5 @@ fn the_exit_codes_are_in_the_help() {
     let help = Cli::command().render_help().to_string();
     assert!(help.contains("6  fate unknown"), "{help}");
     assert!(help.contains("7  doctor found an error"), "{help}");
+    assert!(help.contains("9  no lease"), "{help}");
 }

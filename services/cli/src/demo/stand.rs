@@ -172,10 +172,11 @@ fn config(
         .map(device)
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut config = Config::default();
-    config.server.listen = Listen::try_from(address)?;
+    config.server.listen = Listen::from(address);
     let address = socket.to_string_lossy().parse();
     config.usbmuxd.address = Some(address.map_err(|error| anyhow!("{error}"))?);
     config.ledger.path = files.ledger();
+    config.auth.tokens = Some(files.passing.path().join("tokens.toml"));
     config.device = Devices::try_from(devices)?;
     Ok(config)
 }

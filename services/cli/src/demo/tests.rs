@@ -18,11 +18,7 @@ async fn toured(faults: &[serde_json::Value]) -> anyhow::Result<()> {
     let server = format!("http://{}", stand.address())
         .parse()
         .map_err(|error| anyhow!("{error}"))?;
-    let context = Context {
-        server,
-        timeout: Some(ANSWER),
-        format: Format::Table,
-    };
+    let context = Context::known(server, Some(ANSWER));
     let toured = tour(&context, &stand).await;
     stand.end(&mut Stop::listen()?).await?;
     toured

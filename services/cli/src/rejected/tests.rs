@@ -5,14 +5,9 @@ use std::collections::HashMap;
 use tonic_types::ErrorDetails;
 
 use super::*;
-use crate::output::Format;
 
 fn context() -> Context {
-    Context {
-        server: Server::DEFAULT.parse().unwrap(),
-        timeout: None,
-        format: Format::Table,
-    }
+    Context::known(Server::DEFAULT.parse().unwrap(), None)
 }
 
 fn facts(facts: &[(&str, &str)]) -> HashMap<String, String> {
@@ -101,10 +96,7 @@ fn an_unknown_fate_names_the_command_that_looks_it_up() {
 #[test]
 fn the_look_up_names_the_gateway_unless_it_is_the_usual_one() {
     let status = from_gateway(Code::Unknown, "FATE_UNKNOWN", &[("fate", "UNKNOWN")]);
-    let elsewhere = Context {
-        server: "lab:7701".parse().unwrap(),
-        ..context()
-    };
+    let elsewhere = Context::known("lab:7701".parse().unwrap(), None);
     let text = Rejected::of(&status, Asked::mutation("c-4"), &elsewhere).text();
     assert!(
         text.ends_with("fleetgate --server http://lab:7701 command show c-4\n"),
@@ -274,5 +266,102 @@ fn words_of_a_phone_cannot_steer_the_terminal() {
         !Rejected::of(&status, Asked::nothing(), &context())
             .text()
             .contains('\u{1b}')
+    );
+}
+
+#[test]
+fn a_caller_who_is_not_let_in_is_told_how_to_be() {
+    for (code, reason, exit, words) in [
+        (
+            Code::Unauthenticated,
+            "CREDENTIALS_MISSING",
+            Exit::Denied,
+            "--token-file",
+        ),
+        (
+            Code::Unauthenticated,
+            "CREDENTIALS_INVALID",
+            Exit::Denied,
+            "token list",
+        ),
+        (
+            Code::Unauthenticated,
+            "CREDENTIALS_EXPIRED",
+            Exit::Denied,
+            "token create",
+        ),
+        (Code::PermissionDenied, "ROLE_TOO_LOW", Exit::Denied, "role"),
+        (
+            Code::PermissionDenied,
+            "DEVICE_OUT_OF_SCOPE",
+            Exit::Denied,
+            "labels",
+        ),
+        (
+            Code::PermissionDenied,
+            "LEASE_HELD_BY_OTHER",
+            Exit::NoLease,
+            "lease run",
+        ),
+        (
+            Code::FailedPrecondition,
+            "LEASE_REQUIRED",
+            Exit::NoLease,
+            "lease run",
+        ),
+        (
+            Code::PermissionDenied,
+            "LEASE_EXPIRED",
+            Exit::NoLease,
+            "another",
+        ),
+        (
+            Code::FailedPrecondition,
+            "LEASE_NOT_ACTIVE",
+            Exit::NoLease,
+            "",
+        ),
+        (Code::NotFound, "LEASE_NOT_FOUND", Exit::NotFound, ""),
+    ] {
+        let status = from_gateway(code, reason, &[]);
+        let rejected = Rejected::of(&status, Asked::mutation("c-12"), &context());
+        assert_eq!(rejected.exit(), exit, "{reason}");
+        assert!(rejected.text().contains(words), "{}", rejected.text());
+    }
+    let told = from_gateway(
+        Code::PermissionDenied,
+        "ROLE_TOO_LOW",
+        &[("hint", "ask ada")],
+    );
+    let text = Rejected::of(&told, Asked::nothing(), &context()).text();
+    assert!(text.contains("hint:   ask ada"), "{text}");
+}
+
+#[test]
+fn only_the_gateways_own_last_word_is_a_verdict() {
+    let of = |status: &Status| Rejected::of(status, Asked::nothing(), &context());
+    assert!(of(&from_gateway(Code::NotFound, "LEASE_NOT_FOUND", &[])).is_verdict());
+    assert!(of(&from_gateway(Code::PermissionDenied, "LEASE_EXPIRED", &[])).is_verdict());
+    for passing in [
+        from_gateway(Code::Unavailable, "DRAINING", &[]),
+        from_gateway(Code::Unauthenticated, "CREDENTIALS_MISSING", &[]),
+        Status::not_found("a proxy knows no such path"),
+        Status::deadline_exceeded("no answer came in time"),
+    ] {
+        assert!(!of(&passing).is_verdict(), "{passing}");
+    }
+}
+
+#[test]
+fn options_that_cannot_be_used_are_misuse_and_nothing_was_sent() {
+    let error = anyhow::anyhow!("others may read it").context("the token cannot be used");
+    let rejected = Rejected::unprepared(&error);
+    assert_eq!(rejected.exit(), Exit::Usage);
+    assert!(
+        rejected
+            .text()
+            .starts_with("error: the token cannot be used: others may read it\n"),
+        "{}",
+        rejected.text()
     );
 }

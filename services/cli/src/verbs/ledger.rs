@@ -9,8 +9,7 @@ use fleetgate_gateway::ledger::{Fault, Head, VerifyReport, verify};
 use serde::Serialize;
 
 use crate::args::ShortOutput;
-use crate::client::Context;
-use crate::output::{pairs, print};
+use crate::output::{Format, pairs, print};
 use crate::when;
 
 /// Look after a ledger.
@@ -87,10 +86,10 @@ impl Ledger {
     }
 
     /// Does it.
-    pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
+    pub(crate) async fn run(self, format: Format) -> anyhow::Result<()> {
         let LedgerVerb::Verify(Verify { path, known, .. }) = self.verb;
         let view = VerifyView::from(verify(&path, known).await?);
-        print(context.format, &view, VerifyView::text)?;
+        print(format, &view, VerifyView::text)?;
         match view.first_break {
             None => Ok(()),
             Some(found) => bail!("the ledger {} is broken: {}", path.display(), found.what),

@@ -7,7 +7,7 @@ use fleetgate_proto::v1::{Device, FleetEventType, RecycleRunnerRequest};
 
 use crate::args::ShortOutput;
 use crate::client::{Asked, Client, Context};
-use crate::follow::{Follow, Followed};
+use crate::follow::{Fleet, Follow, Followed};
 use crate::mirror::Mirror;
 use crate::verbs::devices::show_one;
 
@@ -48,7 +48,7 @@ impl Recycle {
             return show_one(context, self.ask(&client).await?);
         }
         // It is followed from before it begins, so that nothing is missed.
-        let mut follow = Follow::start(context, &[FleetEventType::Device]).await?;
+        let mut follow = Follow::start(context, Fleet::of(&[FleetEventType::Device])).await?;
         let fleet = whole(&mut follow).await?;
         let client = Client::connect(context).await?;
         let device = self.ask(&client).await?;
@@ -71,7 +71,7 @@ impl Recycle {
 }
 
 /// The fleet as it is.
-async fn whole(follow: &mut Follow) -> anyhow::Result<Mirror> {
+async fn whole(follow: &mut Follow<Fleet>) -> anyhow::Result<Mirror> {
     let mut fleet = Mirror::default();
     while !fleet.is_synced() {
         match follow.next().await? {

@@ -29,6 +29,7 @@ const PNG_SIGNATURE: [u8; 8] = [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n
     fleetgate screenshot anna -o - | magick png:- -resize 25% small.png")]
 pub(crate) struct Screenshot {
     /// UDID or alias
+    #[arg(env = "FLEETGATE_DEVICE", hide_env_values = true)]
     device: String,
     /// Where the PNG goes, replacing what is there; - for stdout
     #[arg(short = 'o', long, value_name = "FILE")]

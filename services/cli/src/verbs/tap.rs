@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 use fleetgate_proto::v1::point::Place;
 use fleetgate_proto::v1::{AbsolutePoint, NormalizedPoint, Point, TapRequest, TapResponse};
 
-use crate::args::{CommandId, ShortOutput};
+use crate::args::{CommandId, ShortOutput, UnderLease};
 use crate::client::{Asked, Client, Context, mint};
 use crate::output::print;
 use crate::rejected::Rejected;
@@ -22,6 +22,7 @@ use crate::view::receipt::DoneView;
 )]
 pub(crate) struct Tap {
     /// UDID or alias
+    #[arg(env = "FLEETGATE_DEVICE", hide_env_values = true)]
     device: String,
     /// The app's bundle id
     #[arg(long, value_name = "BUNDLE_ID")]
@@ -39,6 +40,8 @@ pub(crate) struct Tap {
     #[arg(long, value_name = "N")]
     taps: Option<NonZeroU32>,
     #[command(flatten)]
+    pub(crate) lease: UnderLease,
+    #[command(flatten)]
     command_id: CommandId,
     #[command(flatten)]
     pub(crate) output: ShortOutput,
@@ -49,8 +52,15 @@ impl Tap {
     pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
         let client = Client::connect(context).await?;
         let place = place(self.x, self.y, self.at_normalized);
-        let id = self.command_id.or_new();
-        let reply = send_as(id, &client, &self.device, &self.app, place, self.taps).await?;
+        let request = TapRequest {
+            device: self.device,
+            command_id: Some(self.command_id.or_new()),
+            lease: self.lease.named(),
+            app_bundle_id: self.app,
+            point: Some(Point { place }),
+            number_of_taps: self.taps.map(NonZeroU32::get),
+        };
+        let reply = ask(&client, request).await?;
         print(
             context.format,
             &DoneView::new(reply.receipt, reply.message),
@@ -67,29 +77,22 @@ pub(crate) async fn send(
     place: Option<Place>,
     taps: Option<NonZeroU32>,
 ) -> Result<TapResponse, Rejected> {
-    send_as(mint(), client, device, app, place, taps).await
-}
-
-/// The same, as a command with this id.
-async fn send_as(
-    command_id: String,
-    client: &Client,
-    device: &str,
-    app: &str,
-    place: Option<Place>,
-    taps: Option<NonZeroU32>,
-) -> Result<TapResponse, Rejected> {
     let request = TapRequest {
         device: device.to_owned(),
-        command_id: Some(command_id.clone()),
+        command_id: Some(mint()),
         lease: None,
         app_bundle_id: app.to_owned(),
         point: Some(Point { place }),
         number_of_taps: taps.map(NonZeroU32::get),
     };
+    ask(client, request).await
+}
+
+async fn ask(client: &Client, request: TapRequest) -> Result<TapResponse, Rejected> {
+    let id = request.command_id.clone().unwrap_or_default();
     let reply = client.automation().tap(client.request(request)).await;
     Ok(reply
-        .map_err(|status| client.rejected(&status, Asked::mutation(&command_id)))?
+        .map_err(|status| client.rejected(&status, Asked::mutation(&id)))?
         .into_inner())
 }
 

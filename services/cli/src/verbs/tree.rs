@@ -14,6 +14,7 @@ use crate::view::tree::TreeView;
 #[command(after_help = "Example:\n  fleetgate tree anna --app com.example.shop")]
 pub(crate) struct Tree {
     /// UDID or alias
+    #[arg(env = "FLEETGATE_DEVICE", hide_env_values = true)]
     device: String,
     /// The app's bundle id
     #[arg(long, value_name = "BUNDLE_ID")]

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 use fleetgate_proto::v1::{TypeTextRequest, TypeTextResponse};
 
-use crate::args::{CommandId, ShortOutput};
+use crate::args::{CommandId, ShortOutput, UnderLease};
 use crate::client::{Asked, Client, Context, mint};
 use crate::exit::Misuse;
 use crate::output::print;
@@ -19,19 +19,25 @@ use crate::view::receipt::DoneView;
 
 /// Type text into the focused input of an app.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    allow_missing_positional = true,
+    after_help = "Examples:\n  \
     fleetgate type anna --app com.example.shop 'two socks'\n  \
-    fleetgate type anna --app com.example.shop - < password.txt")]
+    fleetgate type anna --app com.example.shop - < password.txt"
+)]
 pub(crate) struct TypeText {
     /// UDID or alias
-    device: String,
+    #[arg(env = "FLEETGATE_DEVICE", hide_env_values = true)]
+    device: Option<String>,
     /// The text, or - for stdin, which keeps it out of the shell's history and
     /// the list of processes; one line break at its end is dropped
-    #[arg(value_parser = source)]
+    #[arg(value_parser = source, required = true)]
     text: Source,
     /// The app's bundle id
     #[arg(long, value_name = "BUNDLE_ID")]
     app: String,
+    #[command(flatten)]
+    lease: UnderLease,
     #[command(flatten)]
     command_id: CommandId,
     #[command(flatten)]
@@ -71,9 +77,18 @@ impl TypeText {
         if text.is_empty() {
             return Err(Misuse("there is no text to type".to_owned()).into());
         }
+        let Some(device) = self.device else {
+            return Err(Misuse("which phone? `fleetgate type DEVICE TEXT`".to_owned()).into());
+        };
         let client = Client::connect(context).await?;
-        let id = self.command_id.or_new();
-        let reply = send_as(id, &client, &self.device, &self.app, text).await?;
+        let request = TypeTextRequest {
+            device,
+            command_id: Some(self.command_id.or_new()),
+            lease: self.lease.named(),
+            app_bundle_id: self.app,
+            text,
+        };
+        let reply = ask(&client, request).await?;
         print(
             context.format,
             &DoneView::new(reply.receipt, reply.message),
@@ -89,27 +104,21 @@ pub(crate) async fn send(
     app: &str,
     text: String,
 ) -> Result<TypeTextResponse, Rejected> {
-    send_as(mint(), client, device, app, text).await
-}
-
-/// The same, as a command with this id.
-async fn send_as(
-    command_id: String,
-    client: &Client,
-    device: &str,
-    app: &str,
-    text: String,
-) -> Result<TypeTextResponse, Rejected> {
     let request = TypeTextRequest {
         device: device.to_owned(),
-        command_id: Some(command_id.clone()),
+        command_id: Some(mint()),
         lease: None,
         app_bundle_id: app.to_owned(),
         text,
     };
+    ask(client, request).await
+}
+
+async fn ask(client: &Client, request: TypeTextRequest) -> Result<TypeTextResponse, Rejected> {
+    let id = request.command_id.clone().unwrap_or_default();
     let reply = client.automation().type_text(client.request(request)).await;
     Ok(reply
-        .map_err(|status| client.rejected(&status, Asked::mutation(&command_id)))?
+        .map_err(|status| client.rejected(&status, Asked::mutation(&id)))?
         .into_inner())
 }
 

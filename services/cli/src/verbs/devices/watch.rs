@@ -4,16 +4,16 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
-use fleetgate_proto::v1::FleetEventType;
+use fleetgate_proto::v1::{FleetEventType, WatchFleetResponse};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::board::Board;
 use super::chosen::Chosen;
 use crate::client::Context;
-use crate::follow::{Follow, Followed};
+use crate::follow::{Fleet, Follow, Followed, lost};
 use crate::labels::Selector;
-use crate::output::{Format, clean, line, lines, note, reaches};
+use crate::output::{Format, line, lines, note, reaches};
 use crate::screen::{self, Screen};
 use crate::signals::Stop;
 
@@ -40,7 +40,7 @@ impl Watch {
         } else {
             &[FleetEventType::Device, FleetEventType::Host]
         };
-        let follow = Follow::start(context, types).await?;
+        let follow = Follow::start(context, Fleet::of(types)).await?;
         let chosen = Chosen::new(self.selector);
         if context.format == Format::Table && screen::is_there() {
             let board = Board::new(context.server.to_string(), self.events);
@@ -55,12 +55,12 @@ impl Watch {
 }
 
 /// Prints a line per event.
-async fn tell(mut follow: Follow, mut chosen: Chosen, format: Format) -> anyhow::Result<()> {
+async fn tell(mut follow: Follow<Fleet>, mut chosen: Chosen, format: Format) -> anyhow::Result<()> {
     loop {
         let message = match follow.next().await? {
             Followed::Said(message) => message,
             Followed::Lost { why, pause } => {
-                note(&lost(&why, pause));
+                note(&format!("note: {}", lost(&why, pause)));
                 continue;
             }
             Followed::Back => {
@@ -85,7 +85,7 @@ async fn tell(mut follow: Follow, mut chosen: Chosen, format: Format) -> anyhow:
 
 /// Draws the board until it is told to stop; what stood on it stays.
 async fn show(
-    mut follow: Follow,
+    mut follow: Follow<Fleet>,
     mut chosen: Chosen,
     mut board: Board,
     stop: &mut Stop,
@@ -118,7 +118,7 @@ async fn show(
 }
 
 /// True if the board looks otherwise now.
-fn take(followed: Followed, chosen: &mut Chosen, board: &mut Board) -> bool {
+fn take(followed: Followed<WatchFleetResponse>, chosen: &mut Chosen, board: &mut Board) -> bool {
     match followed {
         Followed::Said(message) => {
             for told in chosen.take(*message) {
@@ -126,16 +126,9 @@ fn take(followed: Followed, chosen: &mut Chosen, board: &mut Board) -> bool {
             }
             board.live();
         }
-        Followed::Lost { why, pause } => board.lost(&lost(&why, pause)),
+        Followed::Lost { why, pause } => board.lost(&format!("note: {}", lost(&why, pause))),
         Followed::Back => board.live(),
     }
     // A fleet in parts is no sight.
     chosen.is_synced()
-}
-
-fn lost(why: &str, pause: Duration) -> String {
-    let pause = humantime::format_duration(pause);
-    clean(&format!(
-        "note: the connection was lost: {why}; trying again in {pause}"
-    ))
 }

@@ -3,12 +3,10 @@
 //! What is awaited is a launch other than the last one before, so that a phone
 //! that is still ready is not taken for one that is ready again.
 
-use std::time::Duration;
-
 use fleetgate_proto::v1::{Device, DeviceState, LaunchFailure};
 
 use crate::exit::Failed;
-use crate::follow::{Follow, Followed};
+use crate::follow::{Fleet, Follow, Followed, lost};
 use crate::mirror::Mirror;
 use crate::output::{clean, note};
 use crate::view::device::label;
@@ -41,7 +39,7 @@ impl Wait {
     /// The phone once it is ready again.
     pub(super) async fn until_ready(
         mut self,
-        mut follow: Follow,
+        mut follow: Follow<Fleet>,
         mut fleet: Mirror,
     ) -> anyhow::Result<Device> {
         loop {
@@ -80,13 +78,6 @@ impl Wait {
             self.said = words;
         }
     }
-}
-
-fn lost(why: &str, pause: Duration) -> String {
-    let pause = humantime::format_duration(pause);
-    clean(&format!(
-        "the connection was lost: {why}; trying again in {pause}"
-    ))
 }
 
 fn state(device: &Device) -> String {

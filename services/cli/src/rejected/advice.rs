@@ -1,0 +1,69 @@
+//! What there is to do about a refusal, where the gateway does not say.
+
+use std::error::Error;
+use std::io;
+
+use tokio_rustls::rustls;
+use tonic::Code;
+
+/// About a connection that was not made.
+pub(super) fn unreachable(error: &(dyn Error + 'static)) -> &'static str {
+    match of_tls(error) {
+        Some(rustls::Error::InvalidCertificate(_)) => {
+            "name the authority of its certificate with --ca, and the name in it with \
+             --server-name if it is not the one of --server"
+        }
+        Some(rustls::Error::InvalidMessage(_)) => "does it speak TLS at all? then not: http://",
+        Some(_) | None => {
+            "start one with `fleetgate serve` or `fleetgate demo`, or name another with --server"
+        }
+    }
+}
+
+/// What TLS has against it.
+fn of_tls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    // What an I/O error wraps is not among its sources.
+    let wrapped = error.downcast_ref::<io::Error>()?.get_ref()?;
+    wrapped.downcast_ref()
+}
+
+/// About a call that was not let in.
+pub(super) fn refused<'a>(
+    code: Code,
+    reason: Option<&str>,
+    fact: impl Fn(&str) -> Option<&'a String>,
+) -> Option<&'static str> {
+    let words = match reason {
+        Some("CREDENTIALS_MISSING") => {
+            "say who calls: --token-file FILE, FLEETGATE_TOKEN, or --cert and --key; on the \
+             gateway's host `fleetgate token create` makes a token"
+        }
+        Some("CREDENTIALS_INVALID") => {
+            "the gateway does not know this token or certificate, or has forgotten it: \
+             `fleetgate token list` on its host tells which it knows"
+        }
+        Some("CREDENTIALS_EXPIRED") => "get a new one: `fleetgate token create` on its host",
+        Some("ROLE_TOO_LOW") if fact("needed").is_some_and(|role| role == "admin") => {
+            "an admin may; the role comes with the token or certificate"
+        }
+        Some("ROLE_TOO_LOW") => "the role comes with the token or certificate",
+        Some("DEVICE_OUT_OF_SCOPE") => {
+            "what these credentials may is limited to phones with other labels"
+        }
+        Some("LEASE_REQUIRED") => {
+            "have the phone to yourself: fleetgate lease run --device DEVICE -- fleetgate ..."
+        }
+        Some("LEASE_HELD_BY_OTHER") => {
+            "wait for it: fleetgate lease run --device DEVICE -- fleetgate ..."
+        }
+        Some("LEASE_EXPIRED" | "LEASE_REVOKED" | "LEASE_RELEASED" | "LEASE_EPOCH_STALE") => {
+            "the lease is over: ask for another"
+        }
+        Some("LEASE_OTHER_DEVICE") => {
+            "this lease is for other phones; in a `lease run`, it is where --lease comes from"
+        }
+        None if code == Code::Unauthenticated => "something before the gateway wants credentials",
+        Some(_) | None => return None,
+    };
+    Some(words)
+}
