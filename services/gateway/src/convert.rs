@@ -8,6 +8,7 @@ mod content;
 mod device;
 mod enums;
 mod fields;
+mod lease;
 mod operators;
 mod record;
 mod reply;
@@ -19,6 +20,10 @@ mod violations;
 
 pub(crate) use content::{Content, asked, types_other_text};
 pub(crate) use device::{command_fate, cordon, ledger_health, state_name, transition};
+pub(crate) use lease::{
+    LeaseFilter, LeaseWish, MOST_LABELS, WishedPhones, create_lease, device_lease, explanation,
+    lease, list_leases, only_lease_id, revoke_lease, update_lease,
+};
 pub(crate) use operators::{cordon_device, reason, update_device};
 pub(crate) use record::{command_query, event, fate_change, pending_record, record};
 pub(crate) use reply::CommandResponse;

@@ -17,21 +17,26 @@ use fleetgate_identity::Role;
 use fleetgate_ledger::{CommandRow, Conclusion, Ledger};
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::{Command, CommandKind, Fate, Point, Reply, Udid};
-use fleetgate_session::{Failed, Failure, Job, Leave, Origin, Receipt, Session, Success};
+use fleetgate_session::{
+    Failed, Failure, Job, LeaseStamp, Leave, Origin, Receipt, Session, Success,
+};
 use prost::Message;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::{Request, Response, Status};
 use tower::ServiceExt;
 use tracing::{Instrument, Span, debug};
 
-use crate::access::{Access, Caller, Place};
+use crate::access::{Access, Caller, Denial, Place};
 use crate::claim::{Claim, Claims};
+use crate::config::LeasesSection;
 use crate::convert::{Asked, CommandRequest, CommandResponse, ask, receipt};
 use crate::deadline::Deadline;
 use crate::feed::Feed;
 use crate::fleet::{Fleet, NoSession};
 use crate::kept::Kept;
+use crate::leases::{Leases, Named, Refused};
 use crate::pending::{Admitted, Pending};
 use crate::screenshot::Parts;
 use crate::status;
@@ -48,6 +53,9 @@ pub(crate) struct Shared {
     pub(crate) feed: Feed,
     pub(crate) pending: Pending,
     pub(crate) access: Access,
+    pub(crate) leases: Leases,
+    /// What may be asked for of a lease.
+    pub(crate) lease_limits: LeasesSection,
     pub(crate) start_time: SystemTime,
     /// How long a fate is waited for that nobody here is about to find out.
     pub(crate) settle_patience: Duration,
@@ -116,6 +124,14 @@ impl Core {
 
     pub(crate) fn pending(&self) -> &Pending {
         &self.0.pending
+    }
+
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.0.leases
+    }
+
+    pub(crate) fn lease_limits(&self) -> &LeasesSection {
+        &self.0.lease_limits
     }
 
     pub(crate) fn access(&self) -> &Access {
@@ -220,6 +236,13 @@ impl Core {
                     return Err(refused);
                 }
             };
+            let leave = match self.leave(&caller, &device, &asked, &admitted).await {
+                Ok(leave) => leave,
+                Err(refused) => {
+                    admitted.withdrawn();
+                    return Err(refused);
+                }
+            };
             let place = match self.place(&caller, &device, &asked, &admitted) {
                 Ok(place) => place,
                 Err(refused) => {
@@ -234,9 +257,9 @@ impl Core {
                 origin: Origin {
                     address: caller.address.map(|address| address.to_string()),
                     principal: Some(caller.name().to_owned()),
-                    lease: None,
+                    lease: asked.lease.as_ref().map(stamp),
                 },
-                leave: Leave::unconditional(),
+                leave,
             };
             let answer = self.attend(session, job, admitted, place).await;
             match answer {
@@ -298,6 +321,49 @@ impl Core {
         }
     }
 
+    /// Leave to carry a command out, if it is its caller's turn on the phone.
+    async fn leave(
+        &self,
+        caller: &Caller,
+        device: &Udid,
+        asked: &Asked,
+        admitted: &Admitted,
+    ) -> Result<Leave, Status> {
+        let (gate, lease) = (self.leases().gate(), asked.lease.as_ref());
+        let leave = if moves_the_screen(&asked.command) {
+            gate.admit(device, caller.name(), lease)
+        } else {
+            // What is on record of a read's lease is to be true as well.
+            let check = |named| gate.check(device, caller.name(), named);
+            let checked = lease.map_or(Ok(()), check);
+            checked.map(|()| Leave::unconditional())
+        };
+        let refused = match leave {
+            Ok(leave) => return Ok(leave),
+            Err(refused) => self.leases().as_known(refused, caller.name()).await,
+        };
+        if !admitted.is_first() {
+            // It joins the same command, which somebody was let in with, or is
+            // not sent if that has ended since.
+            let (_withdrawn, leave) = watch::channel(Some(refused.withdrawn()));
+            return Ok(Leave::until(leave));
+        }
+        self.denied(caller, &refused, Some(device));
+        Err(status::not_admitted(device, &asked.command_id, &refused))
+    }
+
+    /// Puts on record that somebody was not let have a phone or a lease.
+    pub(crate) fn denied(&self, caller: &Caller, refused: &Refused, device: Option<&Udid>) {
+        let mut denial = Denial::of(caller, refused.reason());
+        if let Some(device) = device {
+            denial = denial.device(device);
+        }
+        if let Some(lease) = refused.lease() {
+            denial = denial.lease(lease.as_str());
+        }
+        self.access().denials().record(denial);
+    }
+
     /// A place for a command among those of its caller. One that joins itself
     /// has one.
     fn place(
@@ -343,8 +409,10 @@ impl Core {
                 }
                 NoSession::Draining => status::draining(device, id),
             })?;
+        // Whoever has the phone keeps it.
         if admitted.is_first()
             && moves_the_screen(&asked.command)
+            && asked.lease.is_none()
             && let Some(cordon) = self.fleet().cordon(device)
         {
             return Err(status::cordoned(device, id, &cordon));
@@ -357,6 +425,14 @@ impl Core {
 /// viewport may bring another app to the front.
 fn moves_the_screen(command: &Command<Point>) -> bool {
     command.is_mutation() || command.kind() == CommandKind::Viewport
+}
+
+/// A lease as it goes on record with a command.
+fn stamp(named: &Named) -> LeaseStamp {
+    LeaseStamp {
+        id: named.id.to_string(),
+        epoch: named.epoch,
+    }
 }
 
 /// The role that a command takes on its phone.

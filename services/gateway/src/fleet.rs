@@ -29,6 +29,7 @@ use std::time::{Duration, SystemTime};
 
 use fleetgate_device::{HostConfig, Hosts, HostsTask};
 use fleetgate_launch::Launcher;
+use fleetgate_lease::Wants;
 use fleetgate_ledger::Cordon;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
@@ -42,6 +43,7 @@ use tracing::{Instrument, info_span, warn};
 
 use crate::chronicle::Chronicle;
 use crate::config::{Devices, HealthSection, LaunchWay, Launches, RunnerPort};
+use crate::leases::{Gate, view};
 use crate::recorder::Recorder;
 use ground::{Ground, HostName, LOOK_UPS, QUESTIONS, Sessions};
 use life::{Policy, State};
@@ -66,10 +68,12 @@ pub(crate) struct FleetConfig {
     pub(crate) session: SessionConfig,
     /// Mutations that an earlier gateway left without a known fate.
     pub(crate) unsettled: HashMap<Udid, Vec<Unsettled>>,
+    /// Whose the phones are.
+    pub(crate) gate: Gate,
 }
 
-/// All phones and their sessions.
-#[derive(Debug)]
+/// All phones and their sessions. Clones share them.
+#[derive(Debug, Clone)]
 pub(crate) struct Fleet {
     ground: Arc<Ground>,
     roster: Arc<Roster>,
@@ -130,6 +134,7 @@ impl Fleet {
             max_launches,
             session,
             unsettled,
+            gate,
         } = config;
         let host_names = hosts.iter().map(|host| HostName {
             name: host.name.to_string(),
@@ -164,6 +169,7 @@ impl Fleet {
                 unsettled,
                 ..Sessions::default()
             }),
+            gate,
         });
         let roster = Arc::<Roster>::default();
         for device in known {
@@ -193,14 +199,40 @@ impl Fleet {
     /// Where a usbmuxd has been connected to just now, a phone of which nothing
     /// is known yet gets a moment to be announced.
     pub(crate) async fn resolve(&self, name: &str) -> Option<Udid> {
-        let since = {
-            let view = self.ground.hosts.view();
-            let view = view.borrow();
-            view.hosts.iter().map(|host| host.since).max()
-        };
-        let settled = since.unwrap_or_else(Instant::now) + self.settle;
         let known = self.roster.until(|| self.known(name));
-        timeout_at(settled, known).await.ok()
+        timeout_at(self.settled(), known).await.ok()
+    }
+
+    /// Gives phones that a lease might have a moment to be announced, where a
+    /// usbmuxd has been connected to just now and too few are known.
+    pub(crate) async fn until_announced(&self, wants: &Wants) {
+        let settled = self.settled();
+        if settled <= Instant::now() {
+            return;
+        }
+        let enough = || {
+            let devices = self.devices(None, usize::MAX);
+            let known = devices.iter().filter_map(view);
+            let matching = known.filter(|known| wants.matches(known)).count();
+            (matching >= wants.count()).then_some(())
+        };
+        timeout_at(settled, self.roster.until(enough)).await.ok();
+    }
+
+    /// When every phone that is there has been announced.
+    fn settled(&self) -> Instant {
+        let view = self.ground.hosts.view();
+        let view = view.borrow();
+        let since = view.hosts.iter().map(|host| host.since).max();
+        since.unwrap_or_else(Instant::now) + self.settle
+    }
+
+    /// Tells those who watch whose a phone is by now.
+    pub(crate) fn tell_lease(&self, device: &Udid) {
+        if let Some(phone) = self.roster.get(device) {
+            let message = || self.ground.message(&phone);
+            self.ground.chronicle.changed(message);
+        }
     }
 
     fn known(&self, name: &str) -> Option<Udid> {

@@ -32,7 +32,7 @@ use acts::Acts;
 const PROTOCOL_VERSION: u32 = 1;
 
 /// What this gateway can do, by name. A name is never taken back.
-const CAPABILITIES: [&str; 18] = [
+const CAPABILITIES: [&str; 19] = [
     "automation",
     "command-history",
     "command-ids",
@@ -46,6 +46,7 @@ const CAPABILITIES: [&str; 18] = [
     "fleet-watch",
     "gateway-drain",
     "grpc-web",
+    "leases",
     "lost-reply-recovery",
     "never-sent-proof",
     "runner-launching",

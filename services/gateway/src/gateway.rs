@@ -41,6 +41,7 @@ use crate::core::{Core, Shared};
 use crate::feed::Feed;
 use crate::fleet::settings::{Settings, SettingsTask};
 use crate::fleet::{Fleet, FleetConfig, FleetTasks};
+use crate::leases::{Gate, Leases, LeasesError, LeasesTask};
 use crate::metrics::{Metrics, MetricsError};
 use crate::pending::Pending;
 use crate::recorder::Recorder;
@@ -92,6 +93,9 @@ pub enum StartError {
     /// The ledger could not be opened.
     #[error("the ledger could not be opened: {0}")]
     Ledger(#[from] LedgerError),
+    /// The leases that were open cannot be gone on with.
+    #[error("leases: {0}")]
+    Leases(#[from] LeasesError),
     /// Where launched runners are kept track of cannot be used.
     #[error("runners cannot be launched: {0}")]
     Launcher(#[from] LaunchError),
@@ -129,6 +133,7 @@ pub struct Gateway {
     health: Health,
     tasks: FleetTasks,
     settings: SettingsTask,
+    leases: LeasesTask,
     chronicle: ChronicleTask,
     denials: DenialsTask,
     admin: Option<Admin>,
@@ -172,9 +177,11 @@ impl Gateway {
         );
         let recorder = Recorder::new(ledger.clone(), pending.clone(), chronicle.clone());
         let settle_patience = overrides.budgets.of(SETTLE_PATIENCE);
+        let (leases, unbegun) = Leases::load(ledger.clone(), config.leases.required).await?;
         let fleet = FleetConfig {
             unsettled: unsettled(&ledger).await?,
             launcher: launcher(&config)?,
+            gate: leases.gate().clone(),
             ..fleet_config(&config, &overrides)
         };
         let (fleet, mut tasks) = Fleet::spawn(fleet, recorder, settings, chronicle);
@@ -184,6 +191,8 @@ impl Gateway {
             feed,
             pending,
             access,
+            leases,
+            lease_limits: config.leases.clone(),
             start_time: SystemTime::now(),
             settle_patience,
             heartbeat_interval: config.server.heartbeat_interval,
@@ -194,7 +203,16 @@ impl Gateway {
             max_reply_bytes: bytes(config.server.max_reply_bytes.as_u64()),
         });
         metrics.observe(&core);
-        let hosts = Hosts::new(&config.server.hosts, tls.as_ref().map(|(tls, _)| tls.clone()));
+        let leases_task = unbegun.begin(
+            core.fleet().clone(),
+            core.feed().clone(),
+            metrics.leases(),
+            config.limits.max_open_leases.get(),
+        );
+        let hosts = Hosts::new(
+            &config.server.hosts,
+            tls.as_ref().map(|(tls, _)| tls.clone()),
+        );
         let admin = match &config.admin.listen {
             Some(listen) => {
                 let address = listen.address();
@@ -235,6 +253,7 @@ impl Gateway {
             health,
             tasks,
             settings: settings_task,
+            leases: leases_task,
             chronicle: chronicle_task,
             denials: denials_task,
             admin,
@@ -268,6 +287,7 @@ impl Gateway {
             mut health,
             tasks,
             settings,
+            leases,
             chronicle,
             denials,
             published,
@@ -282,6 +302,8 @@ impl Gateway {
         health.not_serving().await;
         connections.drain();
         core.fleet().close(drain_timeout).await;
+        // They go on with the next gateway.
+        leases.shutdown().await;
         // Commands have been answered; streams without an end are told of it.
         health.end().await;
         core.stop().cancel();
@@ -445,6 +467,7 @@ fn fleet_config(config: &Config, overrides: &Overrides) -> FleetConfig {
             ..SessionConfig::default()
         },
         unsettled: HashMap::new(),
+        gate: Gate::default(),
     }
 }
 

@@ -25,6 +25,8 @@ mod fleet;
 mod fleet_service;
 mod gateway;
 mod kept;
+mod lease_service;
+mod leases;
 mod ledger_service;
 mod metrics;
 mod pending;
@@ -38,6 +40,7 @@ mod watch;
 pub use access::{Row, Rule, TABLE};
 pub use config::{Config, ConfigError};
 pub use gateway::{Drained, Gateway, Overrides, StartError};
+pub use leases::{LeasesError, UnreadableLease};
 pub use metrics::MetricsError;
 pub use server::TlsError;
 

@@ -12,6 +12,10 @@
 //! | `fleetgate.device.transitions` | `state`, `reason` | what phones went through, by the state that they came into |
 //! | `fleetgate.device.alarms` | `device.id`, `code` | 1 for each alarm that is up |
 //! | `fleetgate.device.alarms.raised` | `code` | alarms that were ever raised |
+//! | `fleetgate.leases` | `state` | leases that are open |
+//! | `fleetgate.lease.grants` | | leases that were granted |
+//! | `fleetgate.lease.ends` | `reason` | leases that have ended |
+//! | `fleetgate.lease.wait` | | seconds that leases waited that were granted |
 //! | `fleetgate.calls.denied` | `reason` | calls that their callers might not make |
 //! | `fleetgate.calls.limited` | `limit` | calls that were more than their callers may make |
 //! | `fleetgate.hosts` | `host`, `connected` | usbmuxds |
@@ -30,10 +34,12 @@ use prometheus::{Registry, TextEncoder};
 
 use crate::convert::state_name;
 use crate::core::Core;
+use crate::leases::Meters;
 
 const DEVICES: &str = "Phones by state; stale ones are as they were last known.";
 const CORDONED: &str = "Phones that are out of service.";
 const ALARMS: &str = "1 for each alarm that is up.";
+const LEASES: &str = "Leases that are open, by state.";
 const HOSTS: &str = "The usbmuxds, 1 each.";
 const IGNORED: &str = "Announcements that could not be used, of this connection.";
 
@@ -104,6 +110,11 @@ impl Metrics {
         }
     }
 
+    /// The instruments of leases.
+    pub(crate) fn leases(&self) -> Meters {
+        Meters::new(&self.meter)
+    }
+
     /// Looks the fleet up whenever somebody asks.
     pub(crate) fn observe(&self, core: &Core) {
         self.gauge(core, "fleetgate.devices", DEVICES, |core, observer| {
@@ -133,6 +144,11 @@ impl Metrics {
                     let id = KeyValue::new("device.id", device.udid.clone());
                     observer.observe(1, &[id, KeyValue::new("code", alarm.code)]);
                 }
+            }
+        });
+        self.gauge(core, "fleetgate.leases", LEASES, |core, observer| {
+            for (state, count) in core.leases().board().count() {
+                observer.observe(count, &[KeyValue::new("state", state.as_str())]);
             }
         });
         self.gauge(core, "fleetgate.hosts", HOSTS, |core, observer| {

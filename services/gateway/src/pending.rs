@@ -135,6 +135,7 @@ impl Pending {
             command_id,
             named: _,
             command,
+            lease: _,
         } = asked;
         let mut notes = self.lock();
         if let Some(note) = notes.by_id.get_mut(command_id) {

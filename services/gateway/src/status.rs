@@ -34,6 +34,7 @@ use crate::screenshot::NotPng;
 mod access;
 mod acts;
 mod fleet;
+mod lease;
 mod refusal;
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,10 @@ pub(crate) use access::{
 };
 pub(crate) use acts::{not_set, unrecorded};
 pub(crate) use fleet::{cordoned, not_recycled, quarantined};
+pub(crate) use lease::{
+    lease_unknown, leases_draining, leases_unread, named_twice, not_admitted, not_leased,
+    watch_draining,
+};
 pub(crate) use used::{
     id_conflict, never_sent, no_record, overdue, replayed, unclaimed, unsettled,
 };

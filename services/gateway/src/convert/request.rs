@@ -7,6 +7,7 @@ use fleetgate_runner::{AppAction, AppCommand, Command, CommandId, DeviceCommand,
 
 use super::fields;
 use super::violations::{Invalid, Violations};
+use crate::leases::Named;
 
 /// A request whose every field is right.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,8 @@ pub(crate) struct Asked {
     pub(crate) named: bool,
     /// What to do.
     pub(crate) command: Command<Point>,
+    /// The lease under which it is to be done, if one is named.
+    pub(crate) lease: Option<Named>,
 }
 
 /// What all requests for commands have in common.
@@ -26,7 +29,7 @@ pub(crate) struct Asked {
 pub(crate) struct Head<'a> {
     device: &'a str,
     command_id: Option<&'a str>,
-    leased: bool,
+    lease: Option<&'a pb::LeaseRef>,
 }
 
 /// A message that asks for a command.
@@ -44,15 +47,10 @@ pub(crate) fn ask<Q: CommandRequest>(request: Q) -> Result<Asked, Invalid> {
     let Head {
         device,
         command_id,
-        leased,
+        lease,
     } = request.head();
     let named = (Some(device.to_owned()), command_id.map(str::to_owned));
-    if leased {
-        violations.add(
-            "lease",
-            "must be absent: this gateway does not grant leases",
-        );
-    }
+    let lease = lease.map(|lease| named_lease(lease, &mut violations));
     let device = fields::device_name(device, &mut violations);
     let command_id = fields::command_id(command_id, &mut violations);
     let command = request.command(&mut violations);
@@ -62,6 +60,7 @@ pub(crate) fn ask<Q: CommandRequest>(request: Q) -> Result<Asked, Invalid> {
             command_id,
             named: named.1.is_some(),
             command,
+            lease: lease.flatten(),
         }),
         (_, _, _) => None,
     };
@@ -73,6 +72,14 @@ pub(crate) fn ask<Q: CommandRequest>(request: Q) -> Result<Asked, Invalid> {
     })
 }
 
+/// The lease that a caller names. An epoch that no grant has is told from the
+/// others when it is compared.
+fn named_lease(lease: &pb::LeaseRef, violations: &mut Violations) -> Option<Named> {
+    let id = violations.take("lease.id", lease.id.parse())?;
+    let epoch = lease.epoch;
+    Some(Named { id, epoch })
+}
+
 /// The head of a message with `device`, `command_id` and `lease`.
 macro_rules! head {
     () => {
@@ -80,7 +87,7 @@ macro_rules! head {
             Head {
                 device: &self.device,
                 command_id: self.command_id.as_deref(),
-                leased: self.lease.is_some(),
+                lease: self.lease.as_ref(),
             }
         }
     };
@@ -228,7 +235,7 @@ impl CommandRequest for pb::GetRunnerStatusRequest {
         Head {
             device: &self.device,
             command_id: None,
-            leased: false,
+            lease: None,
         }
     }
 
@@ -243,7 +250,7 @@ impl CommandRequest for pb::GetRunnerCommandStatusRequest {
         Head {
             device: &self.device,
             command_id: None,
-            leased: false,
+            lease: None,
         }
     }
 

@@ -19,6 +19,8 @@ use super::phone::Phone;
 use super::settings::Settings;
 use crate::chronicle::Chronicle;
 use crate::config::{Devices, LaunchWay, Launches, RunnerPort};
+use crate::convert::device_lease;
+use crate::leases::Gate;
 use crate::recorder::Recorder;
 
 /// How many runners are asked how they fare at once.
@@ -55,6 +57,8 @@ pub(super) struct Ground {
     pub(super) look_ups: Semaphore,
     pub(super) session: SessionConfig,
     pub(super) sessions: Mutex<Sessions>,
+    /// Whose the phones are.
+    pub(super) gate: Gate,
 }
 
 /// The sessions' tasks, which end with the fleet.
@@ -122,7 +126,12 @@ impl Ground {
     pub(super) fn message(&self, phone: &Phone) -> pb::Device {
         let log = self.launcher.as_ref();
         let log = log.map(|launcher| launcher.log_path(&phone.udid).display().to_string());
-        phone.message(self.settings.get(&phone.udid), &self.host_names, log)
+        let lease = self.gate.lease_of(&phone.udid);
+        let lease = lease.map(|lease| device_lease(&lease, self.gate.clock()));
+        pb::Device {
+            lease,
+            ..phone.message(self.settings.get(&phone.udid), &self.host_names, log)
+        }
     }
 
     /// Asks whether the phone trusts its host, and what it says of itself.

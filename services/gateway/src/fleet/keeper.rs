@@ -148,7 +148,8 @@ impl Keeper {
         let looked_up = OptionFuture::from(look_up.as_mut());
         let recorded = OptionFuture::from(recording.as_mut());
         let idle = life.awaits_idle().zip(phone.session.get());
-        let idle = idle.map(|(idleness, session)| until_idle(session, idleness, ground));
+        let idle =
+            idle.map(|(idleness, session)| until_idle(&phone.udid, session, idleness, ground));
         tokio::select! {
             Ok(()) = sight.changed() => Event::Sight,
             Ok(()) = way.changed() => Event::Way,

@@ -209,6 +209,8 @@ impl Phone {
             cordon: settings.cordon.map(cordon),
             runner: self.runner(face, *pulse, log),
             alarms: face.alarm.clone().into_iter().collect(),
+            // Known to those who lend it.
+            lease: None,
         }
     }
 

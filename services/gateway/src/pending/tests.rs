@@ -18,6 +18,7 @@ fn asked(command: DeviceCommand) -> Asked {
         command_id,
         named: true,
         command: Command::Device(command),
+        lease: None,
     }
 }
 

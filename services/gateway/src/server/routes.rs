@@ -3,6 +3,7 @@
 use fleetgate_proto::FILE_DESCRIPTOR_SET;
 use fleetgate_proto::v1::automation_service_server::{self as automation, AutomationServiceServer};
 use fleetgate_proto::v1::fleet_service_server::{self as fleet, FleetServiceServer};
+use fleetgate_proto::v1::lease_service_server::{self as lease, LeaseServiceServer};
 use fleetgate_proto::v1::ledger_service_server::{self as ledger, LedgerServiceServer};
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
@@ -12,13 +13,15 @@ use tonic_reflection::server::{Builder, Error};
 use crate::automation_service::Automation;
 use crate::core::Core;
 use crate::fleet_service::FleetApi;
+use crate::lease_service::LeaseApi;
 use crate::ledger_service::LedgerApi;
 
 /// The names that health knows: the whole server and each service.
-const NAMES: [&str; 4] = [
+const NAMES: [&str; 5] = [
     "",
     automation::SERVICE_NAME,
     fleet::SERVICE_NAME,
+    lease::SERVICE_NAME,
     ledger::SERVICE_NAME,
 ];
 
@@ -70,6 +73,11 @@ pub(crate) fn routes(core: &Core) -> Result<(Routes, Health), Error> {
         )
         .add_service(
             AutomationServiceServer::new(Automation::new(core.clone()))
+                .max_decoding_message_size(request)
+                .max_encoding_message_size(reply),
+        )
+        .add_service(
+            LeaseServiceServer::new(LeaseApi::new(core.clone()))
                 .max_decoding_message_size(request)
                 .max_encoding_message_size(reply),
         )

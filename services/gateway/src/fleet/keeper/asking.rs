@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fleetgate_device::RunnerExchange;
-use fleetgate_runner::{InvalidReply, RunnerStatus, SendError};
+use fleetgate_runner::{InvalidReply, RunnerStatus, SendError, Udid};
 use fleetgate_session::{Pause, Probe, ProbeWindow, Session};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -42,8 +42,10 @@ impl Keeper {
     }
 }
 
-/// Waits until nothing is in flight; gives a pause if that is to stay so.
+/// Waits until nothing is in flight; gives a pause if that is to stay so. A
+/// phone that somebody has is not idle between two commands.
 pub(super) async fn until_idle(
+    device: &Udid,
     session: &Session,
     idleness: Idleness,
     ground: &Ground,
@@ -55,7 +57,8 @@ pub(super) async fn until_idle(
             Idleness::Natural => {
                 let pause = session.pause();
                 let load = session.load();
-                if load.in_flight.is_none() && load.queued == 0 {
+                let is_lent = ground.gate.is_taken(device);
+                if load.in_flight.is_none() && load.queued == 0 && !is_lent {
                     return Some(pause);
                 }
                 drop(pause);

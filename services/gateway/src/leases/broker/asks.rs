@@ -1,0 +1,273 @@
+//! What is done for callers.
+
+use std::sync::Arc;
+
+use fleetgate_lease::{Change, EndReason, Input, Lease, LeaseId, LeaseState, Refused as Unfit};
+use tokio::sync::oneshot;
+
+use super::Broker;
+use super::ask::{Answer, Ask, Explained, LeaseError, Order, To};
+use super::outbox::Effect;
+use crate::convert::MOST_LABELS;
+use crate::leases::refused::{Refused, how_it_ended};
+use crate::leases::rows::{Origin, forced};
+
+impl Broker {
+    pub(super) fn hear(&mut self, ask: Ask) {
+        match ask {
+            Ask::Create(order, to) => {
+                let made = self.create(*order);
+                self.answer_when_on_record(made, to);
+            }
+            Ask::Renew {
+                id,
+                owner,
+                epoch,
+                to,
+            } => {
+                let renewed = self.renew(&id, &owner, epoch);
+                self.answer_when_on_record(renewed.map(|()| id), to);
+            }
+            Ask::Update {
+                id,
+                owner,
+                change,
+                to,
+            } => {
+                let updated = self.update(&id, &owner, change);
+                self.answer_when_on_record(updated.map(|()| id), to);
+            }
+            Ask::Release { id, owner, to } => {
+                let released = self.release(&id, owner);
+                self.answer_when_on_record(released.map(|()| id), to);
+            }
+            Ask::Revoke {
+                id,
+                by,
+                reason,
+                now,
+                to,
+            } => {
+                let revoked = self.revoke(&id, by, reason, now);
+                self.answer_when_on_record(revoked.map(|()| id), to);
+            }
+            Ask::Explain { id, to } => self.explain(&id, to),
+        }
+    }
+
+    /// Tells a caller what was done once it is on record, or why it was not.
+    fn answer_when_on_record(&mut self, done: Result<LeaseId, LeaseError>, to: To) {
+        let done = done.and_then(|id| self.decided(&id).ok_or(LeaseError::NotOpen));
+        match done {
+            Ok(view) => self.gathered.answers.push(Answer { view, to }),
+            // Whoever asked may have stopped waiting.
+            Err(error) => drop(to.send(Err(error))),
+        }
+    }
+
+    fn create(&mut self, order: Order) -> Result<LeaseId, LeaseError> {
+        if let Some(error) = self.refusing() {
+            return Err(LeaseError::Ledger(error));
+        }
+        let Order {
+            lease,
+            request_id,
+            asked,
+        } = order;
+        let request = request_id.clone().map(|id| (lease.owner.clone(), id));
+        if let Some(request) = &request {
+            if let Some(id) = self.requests.get(request) {
+                let before = self
+                    .origins
+                    .get(id)
+                    .and_then(|origin| origin.asked.as_ref());
+                let fields = before.map_or_else(Vec::new, |before| before.differing(&asked));
+                if !fields.is_empty() {
+                    return Err(LeaseError::Differs { fields });
+                }
+                // Its caller has come back for it.
+                self.orphans.remove(id);
+                return Ok(id.clone());
+            }
+            if self.recent.contains(request) {
+                return Err(LeaseError::LookAgain);
+            }
+        }
+        let limit = self.around.max_open;
+        if self.open_of(&lease.owner) >= limit {
+            return Err(LeaseError::Quota { limit });
+        }
+        let known = self.views.values();
+        let matching = known.filter(|view| lease.wants.matches(view)).count();
+        if matching < lease.wants.count() {
+            // One that was taken in just now may not have been told of yet.
+            self.survey();
+        }
+        let id = lease.id.clone();
+        let origin = Origin {
+            asked: request_id.is_some().then_some(asked),
+            request_id,
+        };
+        self.origins.insert(id.clone(), origin);
+        if let Some(request) = &request {
+            self.requests.insert(request.clone(), id.clone());
+        }
+        if let Err(unfit) = self.step(Input::Create(lease)) {
+            self.origins.remove(&id);
+            if let Some(request) = &request {
+                self.requests.remove(request);
+            }
+            return Err(unfit.into());
+        }
+        Ok(id)
+    }
+
+    /// How many leases an owner has. What it has given back is not held against
+    /// it.
+    fn open_of(&self, owner: &str) -> usize {
+        let open = self.scheduler.open();
+        let counts = |lease: &&Lease| {
+            lease.owner() == owner
+                && lease.state() != LeaseState::Draining
+                && !self.void.contains(lease.id())
+        };
+        open.filter(counts).count()
+    }
+
+    fn renew(&mut self, id: &LeaseId, owner: &str, epoch: u64) -> Result<(), LeaseError> {
+        let lease = self.own(id, owner)?;
+        if let Some(end) = lease.end() {
+            return Err(how_it_ended(&lease, end).into());
+        }
+        let granted = lease.epoch().map_or(0, fleetgate_lease::Epoch::get);
+        // Who has not heard of the grant yet names none.
+        if epoch != 0 && epoch != granted {
+            return Err(Refused::EpochStale {
+                lease: id.clone(),
+                granted,
+            }
+            .into());
+        }
+        let renewed = self.step(Input::Renew { id: id.clone() });
+        renewed.map_err(|unfit| self.unfit(id, unfit))
+    }
+
+    fn update(&mut self, id: &LeaseId, owner: &str, change: Change) -> Result<(), LeaseError> {
+        let lease = self.own(id, owner)?;
+        if let Some(end) = lease.end() {
+            return Err(how_it_ended(&lease, end).into());
+        }
+        let kept = lease.labels().keys();
+        let kept = kept.filter(|key| {
+            !change.remove_labels.contains(*key) && !change.set_labels.contains_key(*key)
+        });
+        if kept.count() + change.set_labels.len() > MOST_LABELS {
+            return Err(LeaseError::TooManyLabels);
+        }
+        let id = id.clone();
+        let updated = self.step(Input::Update {
+            id: id.clone(),
+            change,
+        });
+        updated.map_err(|unfit| self.unfit(&id, unfit))
+    }
+
+    fn release(&mut self, id: &LeaseId, owner: String) -> Result<(), LeaseError> {
+        self.own(id, &owner)?;
+        self.end(id, EndReason::Released, owner, None)
+    }
+
+    fn revoke(
+        &mut self,
+        id: &LeaseId,
+        by: String,
+        reason: String,
+        now: bool,
+    ) -> Result<(), LeaseError> {
+        let lease = self.open_lease(id)?;
+        self.by_force = now;
+        let revoked = self.end(id, EndReason::Revoked, by.clone(), Some(reason.clone()));
+        self.by_force = false;
+        revoked?;
+        if now && lease.epoch().is_some() {
+            if lease.end().is_some() {
+                // It drained already: this is what has been done since.
+                let operation = forced(&lease, by, &reason);
+                self.gathered.operations.push((id.clone(), operation));
+            }
+            let devices = lease.devices().iter().cloned().collect();
+            let effects = &mut self.gathered.effects;
+            effects.push(Effect::Recycle(devices, reason));
+        }
+        Ok(())
+    }
+
+    /// Ends a lease; one that has ended stays as it is.
+    fn end(
+        &mut self,
+        id: &LeaseId,
+        how: EndReason,
+        by: String,
+        detail: Option<String>,
+    ) -> Result<(), LeaseError> {
+        let ended = self.step(Input::End {
+            id: id.clone(),
+            how,
+            by: Some(by),
+            detail,
+        });
+        match ended {
+            Ok(()) => Ok(()),
+            Err(Unfit::Ended(_)) => {
+                // By now, at the latest.
+                self.tick();
+                Ok(())
+            }
+            Err(unfit @ (Unfit::NotFound | Unfit::NotWaiting | Unfit::Unusable(_))) => {
+                Err(unfit.into())
+            }
+        }
+    }
+
+    fn explain(&mut self, id: &LeaseId, to: oneshot::Sender<Option<Explained>>) {
+        let explained = || {
+            let view = self.board.get(id)?;
+            let why = self.scheduler.explain(id, self.clock.now())?;
+            Some(Explained { view, why })
+        };
+        // Whoever asked may have stopped waiting.
+        to.send(explained()).ok();
+    }
+
+    fn open_lease(&self, id: &LeaseId) -> Result<Arc<Lease>, LeaseError> {
+        let lease = self.scheduler.lease(id);
+        let lease = lease.filter(|lease| lease.state().is_open() && !self.void.contains(id));
+        let lease = lease.cloned().ok_or(LeaseError::NotOpen)?;
+        Ok(Arc::new(lease))
+    }
+
+    fn own(&self, id: &LeaseId, owner: &str) -> Result<Arc<Lease>, LeaseError> {
+        let lease = self.open_lease(id)?;
+        if lease.owner() != owner {
+            return Err(Refused::NotOwner(id.clone()).into());
+        }
+        Ok(lease)
+    }
+
+    /// What a caller is told of what the scheduler refused.
+    fn unfit(&mut self, id: &LeaseId, unfit: Unfit) -> LeaseError {
+        match unfit {
+            Unfit::Ended(_) => {
+                // Its time is over by now, at the latest.
+                self.tick();
+                let view = self.decided(id);
+                let told = view.and_then(|view| {
+                    let end = view.lease.end()?;
+                    Some(how_it_ended(&view.lease, end))
+                });
+                told.map_or(LeaseError::NotOpen, LeaseError::Refused)
+            }
+            Unfit::NotFound | Unfit::NotWaiting | Unfit::Unusable(_) => unfit.into(),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Leases on record: their rows, and the operations that changed them.
+//!
+//! Invariant: what was written by an older gateway is read for ever.
+
+use std::sync::Arc;
+
+use fleetgate_lease::{EndReason, Epoch, Lease, LeaseId, Wants, What};
+use fleetgate_ledger::{LeaseRow, NewOperation};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::asked::Asked;
+
+/// Who does what nobody asked for.
+const GATEWAY: &str = "fleetgate";
+
+/// A lease on record that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the lease {id} cannot be read: {source}")]
+pub struct UnreadableLease {
+    /// Which.
+    pub id: String,
+    /// Why.
+    pub source: serde_json::Error,
+}
+
+/// What is kept of the request for a lease.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// What makes a repetition safe, if anything does.
+    pub(super) request_id: Option<String>,
+    /// What was asked for; kept with an id only.
+    pub(super) asked: Option<Asked>,
+}
+
+/// What the ledger keeps and does not understand.
+#[derive(Debug, Deserialize)]
+struct Body {
+    lease: Lease,
+    #[serde(default)]
+    asked: Option<Asked>,
+}
+
+/// The same, to be written.
+#[derive(Serialize)]
+struct BodyRef<'a> {
+    lease: &'a Lease,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<&'a Asked>,
+}
+
+/// The row of a lease.
+pub(super) fn row(lease: &Lease, origin: &Origin) -> LeaseRow {
+    let body = BodyRef {
+        lease,
+        asked: origin.asked.as_ref(),
+    };
+    LeaseRow {
+        id: lease.id().to_string(),
+        owner: lease.owner().to_owned(),
+        request_id: origin.request_id.clone(),
+        state: lease.state().to_string(),
+        is_open: lease.state().is_open(),
+        epoch: lease.epoch().map(Epoch::get),
+        devices: lease.devices().iter().cloned().collect(),
+        created: lease.created(),
+        ended: lease.end().map(|end| end.time),
+        // Cannot fail: strings, numbers, and maps with strings as keys.
+        body: serde_json::to_string(&body).unwrap_or_default(),
+    }
+}
+
+/// The lease of a row.
+pub(super) fn read(row: &LeaseRow) -> Result<(Arc<Lease>, Origin), UnreadableLease> {
+    let body: Body = serde_json::from_str(&row.body).map_err(|source| UnreadableLease {
+        id: row.id.clone(),
+        source,
+    })?;
+    let origin = Origin {
+        request_id: row.request_id.clone(),
+        asked: body.asked,
+    };
+    Ok((Arc::new(body.lease), origin))
+}
+
+/// The operation that a change is on record by, if it is: a renewal shows in the
+/// row alone, and so does that a lease has begun to wait.
+pub(super) fn operation(lease: &Lease, what: What, now: bool) -> Option<NewOperation> {
+    let owner = || lease.owner().to_owned();
+    let gateway = || GATEWAY.to_owned();
+    let end = lease.end();
+    let (who, name) = match what {
+        What::Created => (owner(), "create-lease"),
+        What::Granted => (gateway(), "grant-lease"),
+        What::Updated => (owner(), "update-lease"),
+        What::Renewed | What::Queued => return None,
+        // It was told how when it began to drain.
+        What::Ended if lease.epoch().is_some() => (gateway(), "end-lease"),
+        What::Draining | What::Ended => {
+            let by = end.and_then(|end| end.by.clone());
+            match end?.reason {
+                EndReason::Released => (by.unwrap_or_else(owner), "release-lease"),
+                EndReason::Cancelled => (by.unwrap_or_else(owner), "cancel-lease"),
+                EndReason::Revoked => (by.unwrap_or_else(gateway), "revoke-lease"),
+                EndReason::TtlExpired | EndReason::MaxDuration | EndReason::QueueTimeout => {
+                    (gateway(), "expire-lease")
+                }
+                EndReason::Unsatisfiable => (gateway(), "end-lease"),
+            }
+        }
+    };
+    Some(NewOperation {
+        who,
+        what: name.to_owned(),
+        target: Some(lease.id().to_string()),
+        detail: detail(lease, what, now),
+    })
+}
+
+fn detail(lease: &Lease, what: What, now: bool) -> Map<String, Value> {
+    let mut detail = Map::new();
+    let mut put = |key: &str, value: Value| {
+        detail.insert(key.to_owned(), value);
+    };
+    let devices: Vec<_> = lease.devices().iter().map(ToString::to_string).collect();
+    match what {
+        What::Created => {
+            match lease.wants() {
+                Wants::Devices(wanted) => {
+                    let wanted: Vec<_> = wanted.iter().map(ToString::to_string).collect();
+                    put("devices", json!(wanted));
+                }
+                Wants::Matching { count, .. } => put("count", json!(count)),
+            }
+            put("priority", json!(lease.priority()));
+            put("context", json!(lease.context()));
+        }
+        What::Updated => {
+            put("priority", json!(lease.priority()));
+            put("ttl", json!(format!("{:?}", lease.terms().ttl)));
+        }
+        What::Granted | What::Renewed | What::Queued => {}
+        What::Draining | What::Ended => {
+            if let Some(end) = lease.end() {
+                put("reason", json!(end.reason));
+                if let Some(why) = &end.detail {
+                    put("detail", json!(why));
+                }
+            }
+            if now {
+                put("mode", json!("now"));
+            }
+        }
+    }
+    if let Some(epoch) = lease.epoch() {
+        put("epoch", json!(epoch));
+        put("devices", json!(devices));
+    }
+    detail
+}
+
+/// The id of a new lease.
+pub(crate) fn mint() -> LeaseId {
+    let id = uuid::Uuid::now_v7().to_string();
+    // Of letters, digits and hyphens.
+    id.parse().expect("a UUID is an id")
+}
+
+/// That what was under way on the phones of a lease that drains was ended.
+pub(super) fn forced(lease: &Lease, by: String, reason: &str) -> NewOperation {
+    let mut detail = Map::new();
+    detail.insert("reason".to_owned(), json!(EndReason::Revoked));
+    detail.insert("detail".to_owned(), json!(reason));
+    detail.insert("mode".to_owned(), json!("now"));
+    NewOperation {
+        who: by,
+        what: "revoke-lease".to_owned(),
+        target: Some(lease.id().to_string()),
+        detail,
+    }
+}
