@@ -28,6 +28,10 @@ use crate::wants::DeviceView;
 
 /// What the scheduler is told.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few are on their way at once, and none is kept"
+)]
 pub enum Input {
     /// Somebody wants phones.
     Create(NewLease),

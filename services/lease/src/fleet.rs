@@ -142,6 +142,16 @@ impl Fleet {
         self.order.insert((Some(epoch), before.1, number));
     }
 
+    /// Forgets when a phone was granted.
+    #[cfg(test)]
+    pub(crate) fn forget_grant(&mut self, number: usize) {
+        let device = &mut self.devices[number];
+        let granted = device.granted.take();
+        let udid = device.udid.clone();
+        self.order.remove(&(granted, udid.clone(), number));
+        self.order.insert((None, udid, number));
+    }
+
     /// The phones that match and that something is known of.
     pub(crate) fn matching(&self, wants: &Wants) -> Bits {
         match wants {

@@ -17,6 +17,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
+use fleetgate_runner::Udid;
+
 mod ending;
 mod explain;
 mod input;
@@ -78,7 +80,7 @@ struct Step {
     wall: SystemTime,
     acts: Vec<Act>,
     /// The phones that somebody gave back.
-    freed: BTreeSet<usize>,
+    freed: BTreeMap<Udid, usize>,
 }
 
 impl Step {
@@ -116,15 +118,17 @@ impl Scheduler {
             now,
             wall,
             acts: Vec::new(),
-            freed: BTreeSet::new(),
+            freed: BTreeMap::new(),
         };
-        // Before what is due: a lease that begins is judged by the phones that
-        // there are.
         let input = match input {
+            // Before what is due: a lease that begins is judged by the phones
+            // that there are.
             Input::Devices(views) => {
                 self.see(views, &mut step);
                 Input::Tick
             }
+            // What is due may close it: that is another question.
+            Input::Idle { device } if !self.asks(&device) => Input::Tick,
             Input::Create(_)
             | Input::Renew { .. }
             | Input::Update { .. }
@@ -138,10 +142,9 @@ impl Scheduler {
         self.end_what_is_due(&mut step);
         self.end_what_is_drained(&mut step);
         self.give_out(&mut step);
-        for number in step.freed {
-            let device = self.fleet.device(number);
-            if *device.slot() == Slot::Free {
-                step.acts.push(Act::Free(device.udid.clone()));
+        for (udid, number) in step.freed {
+            if *self.fleet.device(number).slot() == Slot::Free {
+                step.acts.push(Act::Free(udid));
             }
         }
         Ok(step.acts)

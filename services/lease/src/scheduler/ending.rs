@@ -120,7 +120,8 @@ impl Scheduler {
     fn free(&mut self, phones: Vec<usize>, step: &mut Step) {
         for number in phones {
             self.fleet.put(number, Slot::Free);
-            step.freed.insert(number);
+            let udid = self.fleet.device(number).udid.clone();
+            step.freed.insert(udid, number);
         }
     }
 }

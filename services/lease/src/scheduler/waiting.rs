@@ -3,6 +3,8 @@
 //! Invariant: a lease that waits has either all of its phones kept for it or
 //! none.
 
+use fleetgate_runner::Udid;
+
 use super::order::{self, Wish};
 use super::{Entry, Scheduler, Step, place};
 use crate::act::{Act, What};
@@ -145,6 +147,15 @@ impl Scheduler {
         })
     }
 
+    /// Whether it is yet to be heard that a phone is idle.
+    pub(super) fn asks(&self, device: &Udid) -> bool {
+        let number = self.fleet.number(device);
+        number.is_some_and(|number| match self.fleet.device(number).slot() {
+            Slot::Reserved { idle, .. } | Slot::Draining { idle, .. } => !idle,
+            Slot::Free | Slot::Held { .. } => false,
+        })
+    }
+
     /// Takes in that nothing is in flight or queued on a phone that was closed.
     pub(super) fn note_idle(&mut self, number: usize, step: &mut Step) {
         match self.fleet.device(number).slot().clone() {
@@ -160,7 +171,7 @@ impl Scheduler {
                 let slot = Slot::Draining { lease, idle: true };
                 self.fleet.put(number, slot);
             }
-            // An answer to a question that was withdrawn.
+            // What was due has withdrawn the question.
             Slot::Free | Slot::Held { .. } => {}
         }
     }
@@ -192,6 +203,11 @@ impl Scheduler {
             renewed: step.now,
             epoch,
         });
+        // The order in which they are found after a restart.
+        let fleet = &self.fleet;
+        entry
+            .phones
+            .sort_by(|one, other| fleet.device(*one).udid.cmp(&fleet.device(*other).udid));
         for number in &entry.phones {
             let slot = Slot::Held { lease: id.clone() };
             self.fleet.put(*number, slot);
