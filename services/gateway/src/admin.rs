@@ -108,11 +108,7 @@ async fn readiness(State(office): State<Arc<Office>>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-async fn refuse_pages(
-    State(office): State<Arc<Office>>,
-    request: Request,
-    next: Next,
-) -> Response {
+async fn refuse_pages(State(office): State<Arc<Office>>, request: Request, next: Next) -> Response {
     let hosts = &office.hosts;
     if hosts.is_foreign(request.version(), request.uri(), request.headers()) {
         return StatusCode::FORBIDDEN.into_response();

@@ -201,14 +201,18 @@ impl Recorder {
         {
             self.flood.lost(lost, like.clone());
         }
-        let offered = denials.drain(..).filter_map(|denial| self.flood.offer(denial));
+        let offered = denials
+            .drain(..)
+            .filter_map(|denial| self.flood.offer(denial));
         let entries = offered.collect();
         self.write(entries).await;
     }
 
     /// What the ledger does not take is lost: a refusal cannot wait for it.
     async fn write(&mut self, entries: Vec<NewOperation>) {
-        let written = entries.into_iter().map(|entry| self.ledger.operation(entry));
+        let written = entries
+            .into_iter()
+            .map(|entry| self.ledger.operation(entry));
         for written in join_all(written).await {
             match written {
                 Ok(()) => self.is_failing = false,

@@ -208,7 +208,10 @@ mod tests {
     }
 
     fn repeated(entry: &NewOperation) -> u64 {
-        entry.detail.get("repeated").map_or(0, |repeated| repeated.as_u64().unwrap())
+        entry
+            .detail
+            .get("repeated")
+            .map_or(0, |repeated| repeated.as_u64().unwrap())
     }
 
     #[tokio::test(start_paused = true)]
@@ -261,7 +264,10 @@ mod tests {
         let mut flood = Flood::default();
         flood.lost(7, denial("anonymous", 1));
         let entries = flood.release(true);
-        assert_eq!(entries.iter().map(|entry| 1 + repeated(entry)).sum::<u64>(), 7);
+        assert_eq!(
+            entries.iter().map(|entry| 1 + repeated(entry)).sum::<u64>(),
+            7
+        );
         assert_eq!(entries[0].detail["callers"], "others");
     }
 }

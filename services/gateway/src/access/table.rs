@@ -149,7 +149,12 @@ mod tests {
         for row in TABLE {
             assert_eq!(find(row.path), Some(*row));
         }
-        for path in ["", "/", "/fleetgate.v1.FleetService/", "/fleetgate.v1.FleetService/Reboot"] {
+        for path in [
+            "",
+            "/",
+            "/fleetgate.v1.FleetService/",
+            "/fleetgate.v1.FleetService/Reboot",
+        ] {
             assert_eq!(find(path), None, "{path}");
         }
     }

@@ -163,7 +163,9 @@ fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
         Given::More(more) => more,
     };
     if given.is_empty() || given.iter().any(String::is_empty) {
-        return Err(de::Error::custom("expected one at least, and none without a letter"));
+        return Err(de::Error::custom(
+            "expected one at least, and none without a letter",
+        ));
     }
     Ok(given)
 }

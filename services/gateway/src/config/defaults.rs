@@ -84,10 +84,7 @@ mod tests {
         let below = |state: Option<&str>, home: Option<&str>| {
             state_directory_below(state.map(PathBuf::from), home.map(PathBuf::from))
         };
-        assert_eq!(
-            below(Some("/s"), Some("/h")),
-            PathBuf::from("/s/fleetgate")
-        );
+        assert_eq!(below(Some("/s"), Some("/h")), PathBuf::from("/s/fleetgate"));
         assert_eq!(
             below(Some("relative"), Some("/h")),
             PathBuf::from("/h/.local/state/fleetgate")

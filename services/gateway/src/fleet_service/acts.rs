@@ -67,11 +67,7 @@ impl Acts {
         self.device(&device).await
     }
 
-    pub(super) async fn uncordon(
-        &self,
-        name: &str,
-        caller: &Caller,
-    ) -> Result<pb::Device, Status> {
+    pub(super) async fn uncordon(&self, name: &str, caller: &Caller) -> Result<pb::Device, Status> {
         let device = self.resolve(name, caller, Role::Operator).await?;
         let done = self.settings().uncordon(&device, caller).await;
         done.map_err(|error| status::not_set(&error))?;

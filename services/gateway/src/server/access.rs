@@ -68,7 +68,12 @@ impl Admission {
 
 impl Keepers {
     /// Who makes a call, if it may be made.
-    async fn admit(&self, shown: Shown, method: &'static str, rule: Rule) -> Result<Caller, Status> {
+    async fn admit(
+        &self,
+        shown: Shown,
+        method: &'static str,
+        rule: Rule,
+    ) -> Result<Caller, Status> {
         let address = shown.address;
         let principal = self.who(shown, method).await?;
         Span::current().record("enduser.id", principal.name());

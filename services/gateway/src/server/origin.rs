@@ -164,7 +164,10 @@ mod tests {
             }
         }
         for host in ["lab", "evil.gateway.lab", "192.0.2.8"] {
-            assert!(is_refused_by(&hosts, Version::HTTP_11, host, None), "{host}");
+            assert!(
+                is_refused_by(&hosts, Version::HTTP_11, host, None),
+                "{host}"
+            );
         }
     }
 

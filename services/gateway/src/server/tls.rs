@@ -26,9 +26,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{error::Elapsed, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::client::{
-    verify_server_cert_signed_by_trust_anchor, verify_server_name,
-};
+use tokio_rustls::rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -239,7 +237,10 @@ impl Watcher {
             Err(error) => {
                 let error = error.to_string();
                 if self.failed.as_ref() != Some(&error) {
-                    warn!(error, "changed certificates are of no use, the old ones stay");
+                    warn!(
+                        error,
+                        "changed certificates are of no use, the old ones stay"
+                    );
                 }
                 self.failed = Some(error);
             }
@@ -350,10 +351,8 @@ async fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsEr
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path)
-        .await
-        .map_err(|source| TlsError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })
+    fs::read(path).await.map_err(|source| TlsError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
 }

@@ -111,12 +111,7 @@ pub(crate) fn fleet_out_of_scope(needed: Role) -> Status {
         .into()
 }
 
-fn about(
-    needed: Role,
-    held: &str,
-    device: Option<&Udid>,
-    command_id: Option<&CommandId>,
-) -> Facts {
+fn about(needed: Role, held: &str, device: Option<&Udid>, command_id: Option<&CommandId>) -> Facts {
     let device = device.map(Udid::as_str);
     let facts = match command_id {
         Some(command_id) => Facts::not_sent(device, Some(command_id.as_str())),
@@ -132,7 +127,9 @@ pub(crate) fn rate_limited(wait: Duration) -> Status {
         RATE_LIMITED,
         "the caller makes more calls than one may",
     )
-    .facts(Facts::default().hint(Some("calls_per_second and call_burst of [limits] say how many")))
+    .facts(Facts::default().hint(Some(
+        "calls_per_second and call_burst of [limits] say how many",
+    )))
     .retry(Some(wait))
     .into()
 }
