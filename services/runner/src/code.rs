@@ -57,6 +57,12 @@ impl RunnerCode {
         }
     }
 
+    /// The word, if it is one of the protocol's: another can be any text.
+    pub fn known(&self) -> Option<&str> {
+        let is_known = !matches!(self, Self::Other(_));
+        is_known.then(|| self.as_str())
+    }
+
     /// True for the one code after which the same command may be sent again.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::RunnerBusy)

@@ -26,7 +26,8 @@ pub struct Envelope {
     pub result: Result<Reply, RunnerError>,
 }
 
-/// Why a reply could not be read.
+/// Why a reply could not be read. Nothing of it is quoted: it may repeat what was
+/// typed, and this is logged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidReply {
     /// Not JSON, or without a boolean `ok`: it proves nothing.

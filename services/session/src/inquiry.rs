@@ -103,7 +103,11 @@ where
                 Ok(Envelope {
                     result: Err(error), ..
                 }) => {
-                    tracing::warn!(%error, "a question to the runner was refused");
+                    // Without its words, which may quote what was typed.
+                    tracing::warn!(
+                        code = error.code.known(),
+                        "a question to the runner was refused"
+                    );
                     Err(NoAnswer::Silence)
                 }
                 Err(error) => {

@@ -7,7 +7,8 @@
 //! ```text
 //!   Session     admit: the lane's queue, or past it for status    session, lane, queue
 //!   Aim         a relative point: read the viewport first         aim
-//!   OnRecord    intent before the first byte, fate before reply   on_record, recorder, settle
+//!   OnRecord    a last look at the leave, intent before the       leave, on_record, recorder
+//!               first byte, fate before reply, no typed text      settle
 //!   Contain     a panic or a shutdown is an outcome too           contain
 //!   BusyRetry   RUNNER_BUSY, and nothing else, is sent again      retry
 //!   RecoverLost a lost reply is asked for, never sent for again   recover

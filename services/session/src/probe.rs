@@ -82,7 +82,11 @@ where
                     | Reply::Snapshot(_)
                     | Reply::Screenshot(_),
                 ) => "a reply to another command".to_owned(),
-                Err(error) => error.to_string(),
+                // Its words may quote what was typed.
+                Err(error) => {
+                    let code = error.code.known().unwrap_or("with a code of its own");
+                    format!("an error, {code}")
+                }
             };
             let kind = CommandKind::Status;
             Err(InvalidReply::Data { kind, detail }.into())

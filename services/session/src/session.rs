@@ -292,7 +292,9 @@ impl SessionTask {
     async fn ended(&mut self) {
         while let Some(ended) = self.task.join_next().await {
             if let Err(error) = ended {
-                tracing::error!(%error, "a task of a session ended by a panic");
+                // Not in the panic's words, which may be about anything.
+                let by_panic = error.is_panic();
+                tracing::error!(by_panic, "a task of a session did not end by itself");
             }
         }
     }

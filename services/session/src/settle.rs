@@ -2,7 +2,9 @@
 //!
 //! Fates and effects are decided here and in the [`Tally`], and nowhere else.
 //! What the runner says about a command that types passes through
-//! [`Command::redact`] here, before anything else can see it.
+//! [`Command::redact`] here, before anything else can see it: no layer below
+//! logs a runner's words. What it says about any other command is passed on as
+//! it is, also if it should quote what was typed before.
 //!
 //! [`Tally`]: crate::tally::Tally
 
@@ -14,8 +16,8 @@
 use std::time::Duration;
 
 use fleetgate_runner::{
-    Command, CommandKind, Disposition, Effect, Envelope, Fate, InvalidReply, Reply, RunnerError,
-    SendError,
+    Command, CommandKind, Disposition, Effect, Envelope, Fate, InvalidReply, Reply, RunnerCode,
+    RunnerError, SendError,
 };
 
 use crate::dispatch::{Answer, Unanswered};
@@ -153,13 +155,24 @@ fn verdict(
             failure: Failure::Runner(RunnerError {
                 message: redact(message),
                 hint: hint.map(&redact),
-                code,
+                code: plain(code, redact),
             }),
         }),
     }
 }
 
-/// An unusable reply is described by quoting from it.
+/// A code that is not the protocol's can be any text.
+fn plain(code: RunnerCode, redact: impl Fn(String) -> String) -> RunnerCode {
+    let word = code.as_str();
+    if code.known().is_some() || redact(word.to_owned()) == word {
+        code
+    } else {
+        RunnerCode::Other("REDACTED".to_owned())
+    }
+}
+
+/// An unusable reply is described without quoting it; this is for whoever makes
+/// another description.
 fn redacted(command: &Command, error: SendError) -> SendError {
     match error {
         SendError::InvalidReply(InvalidReply::NotAnEnvelope { detail }) => {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleetgate_runner::{RunnerCode, RunnerState};
+use fleetgate_runner::{RunnerCode, RunnerError, RunnerState};
 use tokio::time::Instant;
 use tower_test::mock::Handle;
 
 use super::*;
-use crate::testing::{Typed, broken, done, envelope, garbage, mocked, verdict};
+use crate::testing::{SECRET, Typed, broken, done, envelope, garbage, mocked, verdict};
 
 type Phone = Handle<Exchange, Envelope>;
 
@@ -101,5 +101,25 @@ async fn a_silent_runner_is_waited_for_as_long_as_its_window_is_open() {
         assert!(closed, "{status:?}");
         assert_eq!(begin.elapsed(), expected);
         drop(question);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_runner_says_instead_of_its_health_is_not_repeated() {
+    for code in [
+        RunnerCode::CommandFailed,
+        RunnerCode::Other(SECRET.to_owned()),
+    ] {
+        let words = RunnerError {
+            code,
+            message: format!("could not type {SECRET}"),
+            hint: Some(SECRET.to_owned()),
+        };
+        let error = told(Ok(envelope(Err(words)))).await.unwrap_err();
+        let told = format!("{error} {error:?}");
+        assert!(
+            told.contains("an error") && !told.contains(SECRET),
+            "{told}"
+        );
     }
 }

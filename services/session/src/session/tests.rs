@@ -15,6 +15,7 @@ use crate::testing::{Ledger, device, done, entry, envelope, id, job, journal, mo
 mod attach;
 mod condition;
 mod deadline;
+mod echo;
 mod hold;
 mod leave;
 mod lost;
