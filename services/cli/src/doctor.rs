@@ -8,14 +8,16 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use fleetgate_gateway::Config;
 
 use crate::args::ShortOutput;
 use crate::client::{Asked, Client, Context};
-use crate::exit::Unwell;
+use crate::exit::{Exit, Unwell};
 use crate::output::print;
 use crate::rejected::Rejected;
 use crate::verbs::devices;
 
+mod credentials;
 mod evidence;
 mod findings;
 mod probes;
@@ -34,7 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[command(after_help = "\
 It asks the gateway about itself and its phones. If there is none, it looks on
 this host whether the configuration can be read, every usbmuxd of it answers,
-and the ledger can be written. It changes nothing.
+and the ledger can be written. Of a gateway of this host it looks at the tokens
+and the certificate, too. It changes nothing.
 
 Ends with 0 if there is no error (warnings and notes are none), and with 7 if
 there is one.
@@ -69,12 +72,16 @@ impl Doctor {
     async fn gather(&self, context: &Context) -> Evidence {
         let server = context.server.to_string();
         let gateway = match Client::connect(context).await {
-            Ok(client) => ask(&client)
-                .await
-                .map_err(|rejected| NoGateway::Odd(rejected.to_string())),
+            Ok(client) => ask(&client).await.map_err(|rejected| odd(&rejected)),
             Err(rejected) => Err(NoGateway::Unreachable(rejected.to_string())),
         };
         let now = SystemTime::now();
+        let config = Config::load(self.config.as_deref()).ok();
+        let credentials = config
+            .filter(|_| context.server.is_loopback() || gateway.is_err())
+            .map(|config| credentials::look(&config, now));
+        // One that lets nobody in is there: what one would need is no question.
+        let is_closed = matches!(gateway, Err(NoGateway::Closed { .. }));
         match gateway {
             Ok(answers) => {
                 let here = context.server.is_loopback();
@@ -85,6 +92,7 @@ impl Doctor {
                     now,
                     gateway: Ok(answers),
                     space,
+                    credentials,
                     local: None,
                 }
             }
@@ -93,9 +101,25 @@ impl Doctor {
                 now,
                 gateway: Err(none),
                 space: None,
-                local: Some(probes::look(self.config.as_deref()).await),
+                credentials,
+                local: if is_closed {
+                    None
+                } else {
+                    Some(probes::look(self.config.as_deref()).await)
+                },
             },
         }
+    }
+}
+
+/// What an answer means that is none.
+fn odd(rejected: &Rejected) -> NoGateway {
+    if rejected.exit() != Exit::Denied {
+        return NoGateway::Odd(rejected.to_string());
+    }
+    NoGateway::Closed {
+        why: rejected.to_string(),
+        advice: rejected.hint().unwrap_or("see who may call it").to_owned(),
     }
 }
 

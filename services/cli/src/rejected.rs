@@ -162,6 +162,11 @@ impl Rejected {
         self.reason.as_deref()
     }
 
+    /// What there is to do about it.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// Whether the same may be answered otherwise a moment later: the gateway or
     /// the way to it was at fault, and not the question.
     pub(crate) fn may_pass(&self) -> bool {

@@ -5,6 +5,8 @@ use std::time::SystemTime;
 
 use fleetgate_proto::v1::{Device, GetGatewayResponse};
 
+use super::credentials::Credentials;
+
 /// Everything.
 #[derive(Debug)]
 pub(super) struct Evidence {
@@ -16,6 +18,9 @@ pub(super) struct Evidence {
     pub(super) gateway: Result<Answers, NoGateway>,
     /// The file system of its ledger, if that is on this host.
     pub(super) space: Option<Space>,
+    /// Who may call and who is trusted, by the configuration of this host;
+    /// looked at unless the gateway is elsewhere.
+    pub(super) credentials: Option<Credentials>,
     /// What was found on this host; looked for only if there is no gateway.
     pub(super) local: Option<Local>,
 }
@@ -36,6 +41,13 @@ pub(super) enum NoGateway {
     Unreachable(String),
     /// Something listens there, and does not answer as a gateway does.
     Odd(String),
+    /// It does not let this caller in.
+    Closed {
+        /// Why.
+        why: String,
+        /// What there is to do about it.
+        advice: String,
+    },
 }
 
 /// How much room a file system has.

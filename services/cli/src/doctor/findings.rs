@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::evidence::Evidence;
 
+mod credentials;
 mod gateway;
 mod local;
 mod phones;
@@ -122,6 +123,9 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
                 local::examine(local, &mut findings);
             }
         }
+    }
+    if let Some(found) = &evidence.credentials {
+        credentials::examine(found, evidence.now, &mut findings);
     }
     // Stable: within one severity the cause comes before what may follow from it.
     findings.sort_by_key(|finding| finding.severity);

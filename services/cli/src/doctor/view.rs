@@ -104,6 +104,7 @@ mod tests {
             now: SystemTime::UNIX_EPOCH,
             gateway: Ok(Answers::default()),
             space: None,
+            credentials: None,
             local: None,
         }
     }

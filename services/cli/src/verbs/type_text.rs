@@ -20,19 +20,20 @@ use crate::view::receipt::DoneView;
 /// Type text into the focused input of an app.
 #[derive(Debug, Args)]
 #[command(
-    allow_missing_positional = true,
+    override_usage = "fleetgate type [OPTIONS] --app <BUNDLE_ID> [DEVICE] <TEXT>",
     after_help = "Examples:\n  \
     fleetgate type anna --app com.example.shop 'two socks'\n  \
     fleetgate type anna --app com.example.shop - < password.txt"
 )]
 pub(crate) struct TypeText {
-    /// UDID or alias
-    #[arg(env = "FLEETGATE_DEVICE", hide_env_values = true)]
-    device: Option<String>,
+    /// UDID or alias; not needed where `FLEETGATE_DEVICE` names the phone
+    // What stands alone is the text: hence a type that is not shown.
+    #[arg(value_name = "DEVICE", value_parser = source)]
+    first: Source,
     /// The text, or - for stdin, which keeps it out of the shell's history and
     /// the list of processes; one line break at its end is dropped
-    #[arg(value_parser = source, required = true)]
-    text: Source,
+    #[arg(value_name = "TEXT", value_parser = source)]
+    second: Option<Source>,
     /// The app's bundle id
     #[arg(long, value_name = "BUNDLE_ID")]
     app: String,
@@ -63,7 +64,8 @@ impl fmt::Debug for Source {
 impl TypeText {
     /// Types it.
     pub(crate) async fn run(self, context: &Context) -> anyhow::Result<()> {
-        let text = match self.text {
+        let (device, text) = told_apart(self.first, self.second)?;
+        let text = match text {
             Source::Argument(text) => text,
             Source::Stdin => {
                 let mut text = String::new();
@@ -77,9 +79,6 @@ impl TypeText {
         if text.is_empty() {
             return Err(Misuse("there is no text to type".to_owned()).into());
         }
-        let Some(device) = self.device else {
-            return Err(Misuse("which phone? `fleetgate type DEVICE TEXT`".to_owned()).into());
-        };
         let client = Client::connect(context).await?;
         let request = TypeTextRequest {
             device,
@@ -122,6 +121,21 @@ async fn ask(client: &Client, request: TypeTextRequest) -> Result<TypeTextRespon
         .into_inner())
 }
 
+/// The phone and the text: what stands alone is the text.
+fn told_apart(first: Source, second: Option<Source>) -> Result<(String, Source), Misuse> {
+    let named = match (first, second) {
+        (Source::Argument(device), Some(text)) => Some((device, text)),
+        (Source::Stdin, Some(_)) => None,
+        (text, None) => {
+            let device = std::env::var("FLEETGATE_DEVICE").ok();
+            device
+                .filter(|device| !device.is_empty())
+                .map(|device| (device, text))
+        }
+    };
+    named.ok_or_else(|| Misuse("which phone, and which text? `type DEVICE TEXT`".to_owned()))
+}
+
 #[expect(clippy::unnecessary_wraps, reason = "clap's value parsers may fail")]
 fn source(text: &str) -> Result<Source, String> {
     Ok(if text == "-" {
@@ -158,6 +172,13 @@ mod tests {
     fn formatting_the_arguments_does_not_show_the_text() {
         let source = source("hunter2").unwrap();
         assert_eq!(format!("{source:?}"), "Argument(7 chars)");
+    }
+
+    #[test]
+    fn the_phone_stands_before_the_text() {
+        let (device, text) = told_apart(source("anna").unwrap(), source("-").ok()).unwrap();
+        assert_eq!((device.as_str(), text), ("anna", Source::Stdin));
+        assert!(told_apart(Source::Stdin, source("anna").ok()).is_err());
     }
 
     #[test]

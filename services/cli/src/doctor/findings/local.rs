@@ -13,6 +13,11 @@ pub(super) fn no_gateway(server: &str, none: &NoGateway) -> Finding {
                 "start one with `fleetgate serve`, or name another with --server; what follows \
                  was found on this host",
             ),
+        NoGateway::Closed { why, advice } => Finding::error("NOT_LET_IN", server)
+            .what(format!(
+                "the gateway there does not let this caller in: {why}"
+            ))
+            .advice(advice.as_str()),
         NoGateway::Odd(why) => Finding::error("GATEWAY_ODD", server)
             .what(format!(
                 "what listens there does not answer as a gateway does: {why}"

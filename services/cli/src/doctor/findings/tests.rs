@@ -10,6 +10,7 @@ use fleetgate_proto::v1::{
 use super::*;
 use crate::doctor::evidence::{Answers, Host, LedgerFile, Local, Mux, NoGateway, Parts, Space};
 
+mod credentials;
 mod gateway;
 mod local;
 mod phones;
@@ -88,6 +89,7 @@ fn answers(devices: Vec<Device>) -> Evidence {
         now: SystemTime::UNIX_EPOCH + Duration::from_secs(NOW),
         gateway: Ok(Answers { gateway, devices }),
         space: None,
+        credentials: None,
         local: None,
     }
 }
