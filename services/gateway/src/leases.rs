@@ -29,6 +29,8 @@ mod loading;
 mod meters;
 mod refused;
 mod rows;
+#[cfg(test)]
+mod samples;
 mod views;
 mod watch;
 

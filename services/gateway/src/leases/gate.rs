@@ -328,3 +328,6 @@ impl Table {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

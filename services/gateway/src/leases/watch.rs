@@ -32,6 +32,9 @@ use crate::convert;
 use crate::deadline::Deadline;
 use crate::status;
 
+#[cfg(test)]
+mod tests;
+
 /// What a stream is made of.
 #[derive(Debug)]
 pub(crate) struct WatchConfig {
