@@ -14,7 +14,7 @@
 //! | gate | the head of the runner's queue | `busy` |
 //! | execution | the command runs | `slow`, `never_ends`, `error`, `echo_text`, `activation_fails`, `recorded_failure`, `suppressed_issue`, `long_message`, `snapshot_failed`, `snapshot_flaky`, `killed` |
 //! | journal | the command has ended | `journal_evicted` |
-//! | reply | the reply is written | `reply_lost_after_execution`, `garbage_reply`, `not_json`, `not_an_envelope`, `partial_reply`, `truncated_reply`, `oversize_reply` |
+//! | reply | the reply is written | `reply_lost_after_execution`, `garbage_reply`, `not_json`, `not_an_envelope`, `reply_body`, `partial_reply`, `truncated_reply`, `oversize_reply` |
 //!
 //! A fault without `on` fits every command of the runner's queue; `status`,
 //! which bypasses the queue, only meets reply faults that name it. Faults of
@@ -145,6 +145,11 @@ pub enum Injection {
     NotJson,
     /// The reply is JSON without a boolean `ok`.
     NotAnEnvelope,
+    /// The reply is HTTP 200 with this body, whatever the command was and did.
+    ReplyBody {
+        /// The body.
+        body: String,
+    },
     /// The header and the first bytes of the body, then silence.
     PartialReply,
     /// The header and the first bytes of the body, then the end.
@@ -193,6 +198,7 @@ impl Injection {
             | Self::GarbageReply
             | Self::NotJson
             | Self::NotAnEnvelope
+            | Self::ReplyBody { .. }
             | Self::PartialReply
             | Self::TruncatedReply
             | Self::OversizeReply { .. } => Stage::Reply,
@@ -225,6 +231,7 @@ impl Injection {
             | Self::GarbageReply
             | Self::NotJson
             | Self::NotAnEnvelope
+            | Self::ReplyBody { .. }
             | Self::PartialReply
             | Self::TruncatedReply
             | Self::OversizeReply { .. } => None,

@@ -43,6 +43,7 @@ pub(crate) fn befalls(injection: &Injection) -> (&'static str, Stage) {
         Injection::GarbageReply => ("garbage_reply", Stage::Elsewhere),
         Injection::NotJson => ("not_json", Stage::Elsewhere),
         Injection::NotAnEnvelope => ("not_an_envelope", Stage::Elsewhere),
+        Injection::ReplyBody { .. } => ("reply_body", Stage::Elsewhere),
         Injection::PartialReply => ("partial_reply", Stage::Elsewhere),
         Injection::TruncatedReply => ("truncated_reply", Stage::Elsewhere),
         Injection::OversizeReply { .. } => ("oversize_reply", Stage::Elsewhere),
@@ -50,7 +51,7 @@ pub(crate) fn befalls(injection: &Injection) -> (&'static str, Stage) {
 }
 
 /// The names of all faults that can befall a mutation.
-pub(crate) const FAULTS: [&str; 25] = [
+pub(crate) const FAULTS: [&str; 26] = [
     "connect_result",
     "drop_connection",
     "half_open",
@@ -73,6 +74,7 @@ pub(crate) const FAULTS: [&str; 25] = [
     "garbage_reply",
     "not_json",
     "not_an_envelope",
+    "reply_body",
     "partial_reply",
     "truncated_reply",
     "oversize_reply",

@@ -192,6 +192,12 @@ fn single() -> Vec<Row> {
         ("garbage_reply", I::GarbageReply),
         ("not_json", I::NotJson),
         ("not_an_envelope", I::NotAnEnvelope),
+        (
+            "reply_body",
+            I::ReplyBody {
+                body: r#"{"fine":true}"#.to_owned(),
+            },
+        ),
         ("partial_reply", I::PartialReply),
         ("truncated_reply", I::TruncatedReply),
     ];

@@ -190,6 +190,7 @@ async fn spoil(
         }
         Injection::NotJson => write(stream, &http::response(200, b"<html>it works</html>")).await,
         Injection::NotAnEnvelope => write(stream, &http::response(200, br#"{"ok":"yes"}"#)).await,
+        Injection::ReplyBody { body } => write(stream, &http::response(200, body.as_bytes())).await,
         Injection::TruncatedReply => write(stream, &whole[..first]).await,
         Injection::PartialReply => {
             stream.write_all(&whole[..first]).await?;

@@ -288,6 +288,12 @@ async fn replies_can_be_garbage_of_every_kind_while_the_journal_knows_better() {
         (Injection::GarbageReply, None),
         (Injection::NotJson, Some("<html>it works</html>")),
         (Injection::NotAnEnvelope, Some(r#"{"ok":"yes"}"#)),
+        (
+            Injection::ReplyBody {
+                body: "it works".to_owned(),
+            },
+            Some("it works"),
+        ),
         (Injection::TruncatedReply, Some("")),
     ];
     for (fault, body) in cases {
