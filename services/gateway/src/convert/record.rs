@@ -30,7 +30,9 @@ pub(crate) fn record(row: CommandRow) -> pb::CommandRecord {
         parameters: Some(structure(row.parameters)),
         create_time: Some(timestamp(row.created)),
         principal: row.principal,
-        lease: row.lease.map(|LeaseStamp { id, epoch }| pb::LeaseRef { id, epoch }),
+        lease: row
+            .lease
+            .map(|LeaseStamp { id, epoch }| pb::LeaseRef { id, epoch }),
         ..pb::CommandRecord::default()
     };
     if let Some(Conclusion {
