@@ -77,6 +77,9 @@ impl CertificateRule {
             CertificateName::Uri(text) => (Wanted::Uri(text.clone()), text),
             CertificateName::Email(text) => (Wanted::Email(text.clone()), text),
         };
+        if own.is_empty() {
+            return Err(unusable(&own, "it matches nothing".to_owned()));
+        }
         let name = name.unwrap_or(own);
         if name.is_empty() || name.chars().any(char::is_control) {
             return Err(unusable(&name, "it is no name".to_owned()));
@@ -128,22 +131,24 @@ fn subject_of(names: &RdnSequence) -> Subject {
 }
 
 fn value_of(value: &Any) -> Value {
-    let text = match value.tag() {
-        Tag::Utf8String => str::from_utf8(value.value()).ok().map(str::to_owned),
-        Tag::PrintableString => PrintableStringRef::try_from(value)
-            .ok()
-            .map(|text| text.to_string()),
-        Tag::Ia5String => Ia5StringRef::try_from(value)
-            .ok()
-            .map(|text| text.to_string()),
-        Tag::TeletexString => TeletexStringRef::try_from(value)
-            .ok()
-            .map(|text| text.to_string()),
-        _ => None,
+    let tag = value.tag();
+    let text = if tag == Tag::Utf8String {
+        str::from_utf8(value.value()).ok().map(str::to_owned)
+    } else if tag == Tag::PrintableString {
+        let text = PrintableStringRef::try_from(value).ok();
+        text.map(|text| text.to_string())
+    } else if tag == Tag::Ia5String {
+        let text = Ia5StringRef::try_from(value).ok();
+        text.map(|text| text.to_string())
+    } else if tag == Tag::TeletexString {
+        let text = TeletexStringRef::try_from(value).ok();
+        text.map(|text| text.to_string())
+    } else {
+        None
     };
     match text {
         Some(text) => Value::Text(text),
-        None => Value::Other(value.tag(), value.value().to_vec()),
+        None => Value::Other(tag, value.value().to_vec()),
     }
 }
 

@@ -145,7 +145,7 @@ impl Presented {
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
         let id = id.parse().ok()?;
-        if secret.len() != SECRET_LENGTH || !URL_SAFE_NO_PAD.check(secret.as_bytes()).is_ok() {
+        if secret.len() != SECRET_LENGTH || URL_SAFE_NO_PAD.check(secret.as_bytes()).is_err() {
             return None;
         }
         let hash = Hash::of(secret);
@@ -160,4 +160,72 @@ pub(crate) fn mint(id: &TokenId) -> (Secret, Hash) {
     let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode_to_string(*bytes));
     let hash = Hash::of(&secret);
     (Secret::new(format!("{PREFIX}{id}_{}", *secret)), hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_was_made() {
+        let id = TokenId::random();
+        let (text, hash) = mint(&id);
+        assert!(Presented::is_meant(text.expose()));
+        let presented = Presented::read(text.expose()).unwrap();
+        assert_eq!(presented.id, id);
+        assert!(bool::from(presented.hash.is(&hash)));
+    }
+
+    #[test]
+    fn two_tokens_of_one_id_are_different() {
+        let id = TokenId::local();
+        let ((one, one_hash), (other, other_hash)) = (mint(&id), mint(&id));
+        assert_ne!(one, other);
+        assert!(!bool::from(one_hash.is(&other_hash)));
+    }
+
+    #[test]
+    fn what_has_another_form_is_no_token() {
+        let secret = "A".repeat(SECRET_LENGTH);
+        assert!(Presented::read(&format!("fgt_abc_{secret}")).is_some());
+        for text in [
+            format!("fgt_abc_{secret}A"),
+            format!("fgt_abc_{}", &secret[1..]),
+            format!("fgt_abc_{}+", &secret[1..]),
+            format!("fgt_ABC_{secret}"),
+            format!("fgt__{secret}"),
+            format!("fgt_{secret}"),
+            format!("FGT_abc_{secret}"),
+            format!("fgt_{}_{secret}", "a".repeat(33)),
+            String::new(),
+        ] {
+            assert!(Presented::read(&text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hash_is_read_as_it_is_written_and_is_not_shown() {
+        let (_, hash) = mint(&TokenId::local());
+        let text = serde_json::to_string(&hash).unwrap();
+        let read: Hash = serde_json::from_str(&text).unwrap();
+        assert!(bool::from(read.is(&hash)));
+        assert_eq!(format!("{hash:?}"), "[hash]");
+        for text in ["\"\"", "\"AAAA\"", "\"!\"", "7"] {
+            assert!(serde_json::from_str::<Hash>(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC*", id in "[a-z0-9_-]{0,40}", secret in "[A-Za-z0-9_=-]{40,46}") {
+            Presented::read(&text);
+            Presented::read(&format!("{PREFIX}{text}"));
+            let read = Presented::read(&format!("{PREFIX}{id}_{secret}"));
+            if let Some(read) = read {
+                prop_assert_eq!(read.id.as_str().parse::<TokenId>(), Ok(read.id));
+            }
+        }
+    }
 }

@@ -260,3 +260,6 @@ fn parse(text: &str, instance: Uuid) -> Result<InstanceRecord, String> {
         started: written.started,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -174,3 +174,49 @@ mod source {
         Ok((!state.is_empty() && !start.is_empty()).then_some(start))
     }
 }
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(text: &str) -> Option<String> {
+        source::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_name_may_hold_what_it_likes() {
+        let text = "7 (a) Z 1 9) b) S 1 42 42 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 3 0 987654 0 0";
+        assert_eq!(start(text).as_deref(), Some("987654"));
+    }
+
+    #[test]
+    fn a_process_that_only_its_parent_remembers_has_ended() {
+        let zombie = |threads: u32| {
+            start(&format!(
+                "7 (a) Z 1 42 42 0 -1 0 1 0 0 0 1 1 0 0 20 0 {threads} 0 9 0 0"
+            ))
+        };
+        assert_eq!(zombie(1), None);
+        assert_eq!(zombie(2).as_deref(), Some("9"));
+    }
+
+    #[test]
+    fn a_line_of_another_form_is_an_error() {
+        for text in [
+            "",
+            "7 (a",
+            "7 (a) S 1 2",
+            "7 (a) S 1 1 42 0 -1 0 1 0 0 0 1 1 0 0 20 0 x 0 9",
+        ] {
+            assert!(source::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_process_lives() {
+        let start = ProcessStart::of_this_process().unwrap();
+        assert_eq!(start.life(std::process::id()), Life::Lives);
+        assert_eq!(start.life(u32::MAX), Life::Ended);
+    }
+}

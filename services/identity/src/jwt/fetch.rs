@@ -40,6 +40,8 @@ pub(super) enum FetchError {
     Http(#[from] hyper::Error),
     #[error("the answer is of status {0}")]
     Status(StatusCode),
+    #[error("anybody on this host can write to it: run `chmod o-w` on it")]
+    Anybodys,
     #[error("it is larger than {MAX_SIZE} bytes")]
     TooLarge,
     #[error("the answer ended before its time")]
@@ -160,3 +162,6 @@ fn trusted() -> RootCertStore {
     roots.add_parsable_certificates(found.certs);
     roots
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,10 +14,12 @@
 //! be reached locks nobody out. Invariant: a key that its issuer has withdrawn
 //! is gone with the next success.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{self, Instant};
@@ -72,10 +74,12 @@ impl Source {
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, FetchError> {
-    use tokio::io::AsyncReadExt;
-
     let mut text = Vec::new();
     let file = tokio::fs::File::open(path).await?;
+    let mode = file.metadata().await?.mode();
+    if mode & 0o002 != 0 {
+        return Err(FetchError::Anybodys);
+    }
     let limit = super::fetch::MAX_SIZE as u64;
     file.take(limit + 1).read_to_end(&mut text).await?;
     if text.len() as u64 > limit {

@@ -22,7 +22,7 @@ pub(super) struct Keys(Vec<Key>);
 struct Key {
     id: Option<String>,
     algorithms: Vec<Algorithm>,
-    key: DecodingKey,
+    verifies: DecodingKey,
 }
 
 /// What there is for a JWT.
@@ -94,7 +94,7 @@ impl Keys {
             .iter()
             .filter(|key| key.algorithms.contains(&algorithm));
         match (fitting.next(), fitting.next()) {
-            (Some(key), None) => Found::Key(key.key.clone()),
+            (Some(key), None) => Found::Key(key.verifies.clone()),
             (None, _) if !named.is_empty() => Found::OtherAlgorithm,
             (None | Some(_), _) => Found::Unknown,
         }
@@ -135,7 +135,7 @@ impl Key {
         Some(Self {
             id: common.key_id.clone(),
             algorithms,
-            key,
+            verifies: key,
         })
     }
 }

@@ -108,3 +108,6 @@ fn trim(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     number.get(zeros..).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

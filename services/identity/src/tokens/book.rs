@@ -152,19 +152,18 @@ impl Book {
     pub(super) fn named(&mut self, which: &str) -> Result<&mut Entry, IdentityError> {
         let by_id = |entry: &Entry| entry.id.as_str() == which;
         let by_name = |entry: &Entry| entry.name == which && entry.revoked.is_none();
-        let place = match self.entries.iter().position(by_id) {
-            Some(place) => Some(place),
-            None => {
-                let named: Vec<_> = self.entries.iter().filter(|entry| by_name(entry)).collect();
-                if named.len() > 1 {
-                    return Err(IdentityError::SeveralTokens {
-                        name: which.to_owned(),
-                        ids: named.iter().map(|entry| entry.id.to_string()).collect(),
-                    });
-                }
-                self.entries.iter().position(by_name)
+        let named = self.entries.iter().filter(|entry| by_name(entry));
+        let named: Vec<_> = named.map(|entry| entry.id.to_string()).collect();
+        let mut place = self.entries.iter().position(by_id);
+        if place.is_none() {
+            if named.len() > 1 {
+                return Err(IdentityError::SeveralTokens {
+                    name: which.to_owned(),
+                    ids: named,
+                });
             }
-        };
+            place = self.entries.iter().position(by_name);
+        }
         let entry = place.and_then(|place| self.entries.get_mut(place));
         entry.ok_or_else(|| IdentityError::NoToken {
             which: which.to_owned(),
@@ -172,17 +171,20 @@ impl Book {
     }
 }
 
-/// The line and the message of an error; the line itself may hold what is not
-/// to be seen.
+/// The line and the message of an error, without what the message quotes: that
+/// may be what is not to be seen. The name of what is missing is ours.
 fn fault(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message();
+    let message = if message.starts_with("missing field") {
+        message
+    } else {
+        let ours = message.split(['"', '`', '\'']).next();
+        ours.unwrap_or_default().trim_end()
+    };
     let before = error.span().and_then(|span| text.get(..span.start));
     match before {
-        Some(before) => format!(
-            "line {}: {}",
-            before.matches('\n').count() + 1,
-            error.message()
-        ),
-        None => error.message().to_owned(),
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message.to_owned(),
     }
 }
 
@@ -192,3 +194,6 @@ pub(super) fn whole_seconds(time: SystemTime) -> SystemTime {
     let seconds = since.unwrap_or_default().as_secs();
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
+
+#[cfg(test)]
+mod tests;
