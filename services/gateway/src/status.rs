@@ -16,7 +16,7 @@
 //! | a reply larger than is sent, more metadata than is taken | RESOURCE_EXHAUSTED |
 //! | the runner's time or the caller's is over | DEADLINE_EXCEEDED |
 //! | any other verdict; a fate that is unknown | UNKNOWN |
-//! | a caller that is not known; one that may not | UNAUTHENTICATED; PERMISSION_DENIED |
+//! | a caller that is not known; one that may not, or may no more while its command waits | UNAUTHENTICATED; PERMISSION_DENIED |
 //! | a caller that takes more than its share | RESOURCE_EXHAUSTED + RetryInfo |
 //! | a command id that belongs to another request, an alias that is another phone's | ALREADY_EXISTS + BadRequest |
 

@@ -1,14 +1,33 @@
 //! The rows of what a session itself refuses or gives up.
 
 use fleetgate_runner::{CommandKind, InvalidReply};
-use fleetgate_session::RecordErrorKind;
+use fleetgate_session::{RecordErrorKind, Withdrawn};
+use tonic_types::StatusExt;
 
-use super::{assert_row, lost, receipt, record, runner, unknown, unsent};
+use super::{assert_row, device, lost, receipt, record, runner, unknown, unsent};
 use crate::status::*;
 
 fn paused(failure: Failure) -> Failure {
     let failure = Box::new(failure);
     Failure::Paused { failure }
+}
+
+fn withdrawn() -> Failure {
+    Failure::Withdrawn(Withdrawn {
+        reason: "LEASE_EXPIRED",
+        message: "the lease has expired".to_owned(),
+        hint: Some("ask for another".to_owned()),
+    })
+}
+
+#[test]
+fn a_command_whose_leave_was_withdrawn_says_why_in_the_words_of_whoever_did() {
+    let (receipt, failure) = unsent(withdrawn());
+    let status = failed(&device(), &Failed { receipt, failure });
+    assert_eq!(status.message(), "the lease has expired");
+    let metadata = status.get_details_error_info().unwrap().metadata;
+    assert_eq!(metadata["hint"], "ask for another");
+    assert_eq!(metadata["fate"], "NOT_SENT");
 }
 
 #[test]
@@ -51,6 +70,7 @@ fn our_own_refusals_have_their_rows() {
             "DUPLICATE_COMMAND_ID",
             false,
         ),
+        (withdrawn(), Code::PermissionDenied, "LEASE_EXPIRED", false),
         (Failure::Crashed, Code::Internal, "INTERNAL", false),
     ] {
         assert_row(unsent(failure), code, reason, retry);
