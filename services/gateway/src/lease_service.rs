@@ -27,7 +27,8 @@ use crate::convert::{
 use crate::core::Core;
 use crate::deadline::Deadline;
 use crate::leases::{
-    Asked, LeaseError, LeaseView, Leases, Order, Refused, WatchConfig, ended, mint, watch,
+    Asked, LeaseError, LeaseView, Leases, Order, Refused, WatchConfig, ended, mint,
+    wall_now, watch,
 };
 use crate::status;
 
@@ -73,7 +74,7 @@ impl LeaseApi {
             labels,
             context,
         } = wish;
-        let created = SystemTime::now();
+        let created = wall_now();
         // One whose time has come begins at once.
         let left = begin.and_then(|time| Some((time, time.duration_since(created).ok()?)));
         let begin = left.map(|(time, left)| Begin {

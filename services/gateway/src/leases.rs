@@ -37,7 +37,7 @@ mod watch;
 pub(crate) use asked::Asked;
 pub(crate) use board::{Board, LeaseView};
 pub(crate) use broker::{Explained, LeaseError, Order};
-pub(crate) use clock::LeaseClock;
+pub(crate) use clock::{LeaseClock, wall_now};
 pub(crate) use gate::{Gate, Named};
 pub use loading::LeasesError;
 pub(crate) use meters::Meters;

@@ -35,6 +35,8 @@ mod acts;
 mod ask;
 mod asks;
 mod outbox;
+#[cfg(test)]
+mod tests;
 mod writing;
 
 pub(super) use ask::{Ask, Reply};

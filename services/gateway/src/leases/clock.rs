@@ -5,7 +5,7 @@
 //! clock, so that it does not matter what the wall clock is set to. What callers
 //! are told in the wall clock's terms is computed when they ask.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fleetgate_lease::LeaseTime;
 use tokio::time::Instant;
@@ -50,6 +50,15 @@ impl LeaseClock {
         let now = SystemTime::now();
         now.checked_add(self.until(at).min(FAR)).unwrap_or(now)
     }
+}
+
+/// The wall clock's time as it is written down, in whole milliseconds, so that a
+/// lease is told after a restart as it was before.
+pub(crate) fn wall_now() -> SystemTime {
+    let now = SystemTime::now();
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let rest = Duration::from_nanos((since.subsec_nanos() % 1_000_000).into());
+    now.checked_sub(rest).unwrap_or(now)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fleetgate_lease::{
     Act, DeviceView, EndReason, Input, Lease, LeaseTime, NewLease, Priority, Scheduler, Service,
@@ -10,6 +10,7 @@ use fleetgate_lease::{
 };
 use fleetgate_runner::Udid;
 
+use super::clock::wall_now;
 use super::rows::mint;
 
 /// The phone of this number.
@@ -32,7 +33,7 @@ pub(crate) fn wish(owner: &str, phones: &[u64]) -> NewLease {
         begin: None,
         labels: BTreeMap::new(),
         context: BTreeMap::new(),
-        created: SystemTime::now(),
+        created: wall_now(),
     }
 }
 
@@ -119,7 +120,7 @@ impl Sample {
 
 fn step(scheduler: &mut Scheduler, input: Input) -> Vec<Act> {
     let at = LeaseTime::new(Duration::from_secs(1));
-    scheduler.step(input, at, SystemTime::now()).unwrap()
+    scheduler.step(input, at, wall_now()).unwrap()
 }
 
 fn views(phones: &BTreeSet<Udid>, service: Service) -> Input {

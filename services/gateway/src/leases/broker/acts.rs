@@ -1,7 +1,6 @@
 //! What the scheduler wants done.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use fleetgate_lease::{Act, Input, Lease, LeaseId, Refused, What};
 use fleetgate_runner::Udid;
@@ -11,6 +10,7 @@ use tracing::{debug, info};
 use super::outbox::Effect;
 use super::{Broker, RECENT};
 use crate::leases::board::LeaseView;
+use crate::leases::clock::wall_now;
 use crate::leases::gate::{Closed, Mark};
 use crate::leases::refused::how_it_ended;
 use crate::leases::rows::{operation, row};
@@ -20,7 +20,7 @@ impl Broker {
     /// phones are idle until that is all.
     pub(super) fn step(&mut self, input: Input) -> Result<(), Refused> {
         let now = self.clock.now();
-        let acts = self.scheduler.step(input, now, SystemTime::now())?;
+        let acts = self.scheduler.step(input, now, wall_now())?;
         self.carry_out(acts);
         Ok(())
     }
@@ -47,7 +47,7 @@ impl Broker {
             self.questions.remove(&device);
             let input = Input::Idle { device };
             let now = self.clock.now();
-            match self.scheduler.step(input, now, SystemTime::now()) {
+            match self.scheduler.step(input, now, wall_now()) {
                 Ok(acts) => return Some(acts),
                 Err(error) => debug!(%error, "a phone is idle that nobody waits for"),
             }
@@ -113,7 +113,6 @@ impl Broker {
         if self.void.contains(&id) {
             if what == What::Ended {
                 self.void.remove(&id);
-                self.forget(&lease);
             }
             return;
         }

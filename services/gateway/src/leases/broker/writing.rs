@@ -151,6 +151,9 @@ impl Broker {
     /// Ends a lease of which nobody has heard.
     fn take_back(&mut self, id: LeaseId) {
         self.void.insert(id.clone());
+        // Its request may come again, for another lease.
+        self.origins.remove(&id);
+        self.requests.retain(|_, lease| *lease != id);
         self.abandon(id.clone());
         let lease = self.scheduler.lease(&id);
         if !lease.is_some_and(|lease| lease.state().is_open()) {

@@ -1,0 +1,151 @@
+//! A ledger that takes nothing for a while.
+
+use fleetgate_ledger::LedgerError;
+use tokio::sync::oneshot;
+
+use super::*;
+
+/// Does what is to be done next by itself, until nothing is.
+async fn settle(broker: &mut Broker) {
+    loop {
+        broker.follow();
+        broker.flush();
+        let Some(under_way) = &mut broker.under_way else {
+            return;
+        };
+        let written = under_way.end().await;
+        broker.written(written);
+    }
+}
+
+/// Asks for a lease, and lets what is handed to the ledger fail.
+async fn fails(broker: &mut Broker, order: Order, error: LedgerError) -> LeaseError {
+    broker.follow();
+    let (to, mut answer) = oneshot::channel();
+    broker.hear(Ask::Create(Box::new(order), to));
+    broker.flush();
+    assert!(broker.under_way.is_some());
+    broker.written(Err(error));
+    answer.try_recv().unwrap().unwrap_err()
+}
+
+/// Asks for a lease.
+async fn makes(broker: &mut Broker, order: Order) -> LeaseView {
+    broker.failing = None;
+    let (to, mut answer) = oneshot::channel();
+    broker.hear(Ask::Create(Box::new(order), to));
+    settle(broker).await;
+    answer.try_recv().unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_lease_that_cannot_be_put_on_record_is_taken_back() {
+    let (bench, mut broker) = Bench::by_hand(&[1]).await;
+    let first = order(wish(CI, &[1]), Some("build-1"));
+    let id = first.lease.id.clone();
+    let told = fails(&mut broker, first.clone(), LedgerError::Closed).await;
+    assert!(matches!(told, LeaseError::Ledger(LedgerError::Closed)));
+    assert!(broker.gathered.has_nothing_to_write());
+    assert!(!broker.has_open());
+    assert!(broker.void.is_empty() && broker.requests.is_empty());
+    settle(&mut broker).await;
+    assert!(bench.leases.find(&id).await.unwrap().is_none());
+
+    // Nothing is begun before it is time to try again.
+    let (to, mut answer) = oneshot::channel();
+    broker.hear(Ask::Create(Box::new(first.clone()), to));
+    assert!(answer.try_recv().unwrap().is_err());
+
+    bench.ready();
+    broker.follow();
+    let again = order(wish(CI, &[1]), Some("build-1"));
+    let made = makes(&mut broker, again).await;
+    assert_eq!(made.lease.state(), LeaseState::Active);
+    assert_eq!(bench.admit(1, CI, &made), Ok(()));
+    drop(broker);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_lease_that_is_taken_back_is_granted_in_its_place() {
+    let (bench, mut broker) = Bench::by_hand(&[1]).await;
+    let command = bench.leases.gate().admit(&phone(1), "anybody", None);
+    let mut urgent = order(wish(QA, &[1]), None);
+    urgent.lease.priority = fleetgate_lease::Priority(9);
+    broker.follow();
+    let waiter = makes(&mut broker, order(wish(CI, &[1]), None)).await;
+    fails(&mut broker, urgent, LedgerError::Closed).await;
+    drop(command);
+    let idle = broker.busy.next().await.unwrap();
+    broker.is_idle(idle.0, idle.1);
+    while let Some((device, mark)) = broker.busy.next().await {
+        broker.is_idle(device, mark);
+    }
+    broker.failing = None;
+    settle(&mut broker).await;
+    let granted = bench.leases.find(waiter.lease.id()).await.unwrap().unwrap();
+    assert_eq!(granted.lease.state(), LeaseState::Active);
+    drop(broker);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_lease_that_may_be_on_record_ends_when_that_is_clear_unless_it_is_asked_for_again() {
+    for comes_back in [false, true] {
+        let (bench, mut broker) = Bench::by_hand(&[1]).await;
+        let first = order(wish(CI, &[1]), Some("build-1"));
+        let id = first.lease.id.clone();
+        fails(&mut broker, first.clone(), LedgerError::Interrupted).await;
+        assert!(bench.leases.board().get(&id).is_none(), "nobody is told");
+        assert!(bench.leases.gate().is_taken(&phone(1)));
+        if comes_back {
+            let made = makes(&mut broker, first).await;
+            assert_eq!(made.lease.id(), &id);
+        }
+        broker.failing = None;
+        settle(&mut broker).await;
+        let found = bench.leases.find(&id).await.unwrap().unwrap();
+        let expected = if comes_back {
+            LeaseState::Active
+        } else {
+            LeaseState::Released
+        };
+        assert_eq!(found.lease.state(), expected);
+        drop(broker);
+        bench.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn phones_are_taken_away_although_it_cannot_be_recorded_and_nobody_else_gets_them() {
+    let bench = Bench::of(&[1]).await;
+    let view = bench.create(wish(CI, &[1])).await.unwrap();
+    let waiter = bench.create(wish(QA, &[1])).await.unwrap();
+    let (there, away) = (
+        bench.directory.path().join("ledger.db"),
+        bench.directory.path().join("away.db"),
+    );
+    std::fs::rename(&there, &away).unwrap();
+    let owner = CI.to_owned();
+    let id = view.lease.id().clone();
+    let refused = bench.leases.release(id.clone(), owner).await.unwrap_err();
+    assert!(matches!(refused, LeaseError::Ledger(_)), "{refused}");
+    assert_eq!(bench.admit(1, CI, &view), Err("LEASE_RELEASED"));
+    let told = bench.leases.board().get(&id).unwrap();
+    assert_eq!(
+        told.lease.state(),
+        LeaseState::Active,
+        "it is not on record"
+    );
+    let waits = bench.leases.board().get(waiter.lease.id()).unwrap();
+    assert_eq!(waits.lease.state(), LeaseState::Queued);
+    assert_eq!(bench.admit(1, QA, &waits), Err("LEASE_NOT_ACTIVE"));
+    let refused = bench.create(wish(QA, &[1])).await.unwrap_err();
+    assert!(matches!(refused, LeaseError::Ledger(_)), "{refused}");
+
+    std::fs::rename(&away, &there).unwrap();
+    bench.until(&id, LeaseState::Released).await;
+    let granted = bench.until(waiter.lease.id(), LeaseState::Active).await;
+    assert_eq!(bench.admit(1, QA, &granted), Ok(()));
+    bench.stop().await;
+}
