@@ -66,7 +66,8 @@ pub fn parameters(row: &CommandRecord) -> Value {
     object(row.parameters.clone().unwrap_or_default())
 }
 
-fn object(fields: Struct) -> Value {
+/// Fields as JSON; numbers are floating-point numbers.
+pub(crate) fn object(fields: Struct) -> Value {
     Value::Object(
         fields
             .fields

@@ -42,6 +42,7 @@ pub mod impatient;
 pub mod invariants;
 pub mod lane;
 pub mod launching;
+pub mod leasing;
 pub mod mend;
 pub mod mirror;
 pub mod office;

@@ -90,16 +90,25 @@ impl Place {
     }
 
     /// `fleetgate serve` on the ledger at `ledger`, with these lines besides.
-    /// It asks phones nothing of itself, unless these say so.
+    /// It asks phones nothing of itself, lets everybody do everything, and as
+    /// often as they like, unless these say so.
     pub fn serve_on(&self, ledger: &Path, more: &str) -> Command {
-        let quiet = if more.contains("[health]") {
-            ""
-        } else {
-            "[health]\nprobe_interval = '0s'\nfacts = false\n"
-        };
+        let unless_said: String = [
+            ("[health]", "probe_interval = '0s'\nfacts = false"),
+            ("[auth]", "anonymous = 'admin'"),
+            (
+                "[limits]",
+                "calls_per_second = 1000000\ncall_burst = 1000000\n\
+                 max_queued_commands = 1000000\nmax_open_leases = 1000000",
+            ),
+        ]
+        .into_iter()
+        .filter(|(section, _)| !more.contains(section))
+        .map(|(section, keys)| format!("{section}\n{keys}\n"))
+        .collect();
         let text = format!(
             "{more}\n\
-             {quiet}\
+             {unless_said}\
              [ledger]\npath = '{}'\n\
              [usbmuxd]\naddress = '{}'\n\
              [runner]\nport = {}\n\
@@ -111,6 +120,16 @@ impl Place {
         self.serve_with(&text)
     }
 
+    /// Where its gateways publish themselves.
+    pub fn runtime_dir(&self) -> PathBuf {
+        self.path("run")
+    }
+
+    /// Where its gateways' tokens are.
+    pub fn tokens(&self) -> PathBuf {
+        self.path("tokens.toml")
+    }
+
     /// `fleetgate serve` with this configuration, on any free port.
     pub fn serve_with(&self, text: &str) -> Command {
         let config = self.path("fleetgate.toml");
@@ -120,7 +139,9 @@ impl Place {
             .arg("serve")
             .arg("--config")
             .arg(config)
-            .env("FLEETGATE_SERVER__LISTEN", "127.0.0.1:0");
+            .env("FLEETGATE_SERVER__LISTEN", "127.0.0.1:0")
+            .env("FLEETGATE_AUTH__TOKENS", self.tokens())
+            .env("FLEETGATE_RUNTIME_DIR", self.runtime_dir());
         command
     }
 

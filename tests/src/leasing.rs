@@ -1,0 +1,390 @@
+//! Leases as their owners have them: callers with names of their own, what they
+//! ask for, and how they drive what they have.
+//!
+//! Calls that must succeed panic if they do not; the others give the status.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use fleetgate_gateway::Config;
+use fleetgate_identity::{Grant, NewToken, Role, TokenFile};
+use fleetgate_proto::v1 as pb;
+use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
+use fleetgate_proto::v1::fleet_service_client::FleetServiceClient;
+use fleetgate_proto::v1::lease_service_client::LeaseServiceClient;
+use fleetgate_proto::v1::ledger_service_client::LedgerServiceClient;
+use fleetgate_proto::v1::{DeviceState, Lease, LeaseState};
+use fleetgate_runner::CommandKind;
+use fleetgate_simulator::Scenario;
+use tokio::task::JoinSet;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+
+use crate::plain::{Head, send_over};
+use crate::{APP, Rig, pause, soon};
+
+pub use records::{Done, denials, done_to, operations};
+pub use watching::{Log, Told, Watching};
+
+mod records;
+mod watching;
+
+/// Three drivers, as they are known to [`Cast`].
+pub const DRIVERS: [&str; 3] = ["anna", "berta", "carla"];
+/// Somebody who may do everything.
+pub const BOSS: &str = "boss";
+/// Somebody who may look.
+pub const GUEST: &str = "guest";
+
+/// The tokens of those who call.
+#[derive(Debug, Clone)]
+pub struct Cast(BTreeMap<String, Bearer>);
+
+impl Cast {
+    /// Makes a file with the tokens of [`DRIVERS`], [`BOSS`] and [`GUEST`].
+    pub fn at(path: &Path) -> Self {
+        let drivers = DRIVERS.map(|name| (name.to_owned(), Role::Operator));
+        let others = [(BOSS, Role::Admin), (GUEST, Role::Viewer)];
+        let others = others.map(|(name, role)| (name.to_owned(), role));
+        Self::of(path, drivers.into_iter().chain(others))
+    }
+
+    /// The same of anybody.
+    pub fn of(path: &Path, names: impl IntoIterator<Item = (String, Role)>) -> Self {
+        let file = TokenFile::at(path);
+        let make = |(name, role): (String, Role)| {
+            let grants = vec![Grant {
+                role,
+                labels: BTreeMap::new(),
+            }];
+            let new = NewToken {
+                name: name.clone(),
+                grants,
+                expires: None,
+            };
+            let (_, secret) = file.create(new).expect("a token");
+            (name, Bearer::new(secret.expose()))
+        };
+        Self(names.into_iter().map(make).collect())
+    }
+
+    /// One of them, over this connection.
+    pub fn caller(&self, name: &str, channel: Channel) -> Caller {
+        let bearer = self.0.get(name).expect("a member of the cast").clone();
+        Caller::new(name, channel, bearer)
+    }
+}
+
+/// What a caller shows with every call.
+#[derive(Debug, Clone)]
+pub struct Bearer(MetadataValue<Ascii>);
+
+impl Bearer {
+    /// The holder of this token.
+    pub fn new(token: &str) -> Self {
+        let shown = format!("Bearer {token}").parse();
+        Self(shown.expect("a token is ASCII"))
+    }
+}
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        let shown = self.0.clone();
+        request.metadata_mut().insert("authorization", shown);
+        Ok(request)
+    }
+}
+
+/// A connection on which every call says who makes it.
+pub type Link = InterceptedService<Channel, Bearer>;
+
+/// Somebody who calls.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    name: String,
+    link: Link,
+}
+
+impl Caller {
+    /// Somebody with a token over a connection.
+    pub fn new(name: &str, channel: Channel, bearer: Bearer) -> Self {
+        Self {
+            name: name.to_owned(),
+            link: InterceptedService::new(channel, bearer),
+        }
+    }
+
+    /// As the gateway knows the caller.
+    pub fn principal(&self) -> String {
+        format!("token:{}", self.name)
+    }
+
+    /// A client of `LeaseService`.
+    pub fn leases(&self) -> LeaseServiceClient<Link> {
+        LeaseServiceClient::new(self.link.clone())
+    }
+
+    /// A client of `AutomationService`.
+    pub fn automation(&self) -> AutomationServiceClient<Link> {
+        AutomationServiceClient::new(self.link.clone())
+    }
+
+    /// A client of `FleetService`.
+    pub fn fleet(&self) -> FleetServiceClient<Link> {
+        FleetServiceClient::new(self.link.clone())
+    }
+
+    /// A client of `LedgerService`.
+    pub fn ledger(&self) -> LedgerServiceClient<Link> {
+        LedgerServiceClient::new(self.link.clone())
+    }
+
+    /// Asks for phones.
+    pub async fn ask(&self, wish: pb::CreateLeaseRequest) -> Result<Lease, Status> {
+        let mut leases = self.leases();
+        let created = soon("an answer to CreateLease", leases.create_lease(wish)).await?;
+        Ok(created.into_inner().lease.expect("a lease"))
+    }
+
+    /// Asks for phones and gets them at once.
+    pub async fn take(&self, wish: pb::CreateLeaseRequest) -> Lease {
+        let lease = self.ask(wish).await.expect("a lease");
+        assert_eq!(lease.state(), LeaseState::Active, "{lease:?}");
+        assert!(lease.epoch > 0, "{lease:?}");
+        lease
+    }
+
+    /// Asks for phones and has to wait.
+    pub async fn queue(&self, wish: pb::CreateLeaseRequest) -> Lease {
+        let lease = self.ask(wish).await.expect("a lease");
+        assert_eq!(lease.state(), LeaseState::Queued, "{lease:?}");
+        assert_eq!((lease.epoch, lease.devices.len()), (0, 0), "{lease:?}");
+        lease
+    }
+
+    /// A lease as it is now.
+    pub async fn get(&self, id: &str) -> Lease {
+        let lease_id = id.to_owned();
+        let mut leases = self.leases();
+        let found = leases.get_lease(pb::GetLeaseRequest { lease_id });
+        let found = soon("an answer to GetLease", found).await;
+        found.expect("GetLease").into_inner().lease.expect("it")
+    }
+
+    /// A lease once it is in this state.
+    pub async fn until(&self, id: &str, state: LeaseState) -> Lease {
+        soon(&format!("{} of {id}", state.as_str_name()), async {
+            loop {
+                let lease = self.get(id).await;
+                if lease.state() == state {
+                    return lease;
+                }
+                pause().await;
+            }
+        })
+        .await
+    }
+
+    /// Keeps a lease.
+    pub async fn renew(&self, lease: &Lease) -> Result<Lease, Status> {
+        let request = pb::RenewLeaseRequest {
+            lease_id: lease.id.clone(),
+            epoch: lease.epoch,
+        };
+        let renewed = self.leases().renew_lease(request).await?;
+        Ok(renewed.into_inner().lease.expect("a lease"))
+    }
+
+    /// Changes a lease.
+    pub async fn update(&self, change: pb::UpdateLeaseRequest) -> Result<Lease, Status> {
+        let updated = self.leases().update_lease(change).await?;
+        Ok(updated.into_inner().lease.expect("a lease"))
+    }
+
+    /// Gives a lease back.
+    pub async fn release(&self, id: &str) -> Result<Lease, Status> {
+        let lease_id = id.to_owned();
+        let request = pb::ReleaseLeaseRequest { lease_id };
+        let released = self.leases().release_lease(request).await?;
+        Ok(released.into_inner().lease.expect("a lease"))
+    }
+
+    /// Takes a lease away.
+    pub async fn revoke(&self, id: &str, mode: pb::RevokeMode) -> Result<Lease, Status> {
+        let request = pb::RevokeLeaseRequest {
+            lease_id: id.to_owned(),
+            reason: "the rack is moved".to_owned(),
+            mode: mode.into(),
+        };
+        let revoked = self.leases().revoke_lease(request).await?;
+        Ok(revoked.into_inner().lease.expect("a lease"))
+    }
+
+    /// Why a lease waits.
+    pub async fn explain(&self, id: &str) -> pb::ExplainLeaseResponse {
+        let lease_id = id.to_owned();
+        let request = pb::ExplainLeaseRequest { lease_id };
+        let explained = self.leases().explain_lease(request).await;
+        explained.expect("ExplainLease").into_inner()
+    }
+
+    /// Follows a lease.
+    pub async fn watch(&self, id: &str) -> Watching {
+        let lease_id = id.to_owned();
+        let request = pb::WatchLeaseRequest { lease_id };
+        let stream = self.leases().watch_lease(request).await;
+        Watching::follow(stream.expect("a stream").into_inner())
+    }
+
+    /// The phone as the gateway shows it.
+    pub async fn device(&self, device: &str) -> pb::Device {
+        let device = device.to_owned();
+        let mut fleet = self.fleet();
+        let found = fleet.get_device(pb::GetDeviceRequest { device });
+        let found = soon("an answer to GetDevice", found).await;
+        found.expect("GetDevice").into_inner().device.expect("it")
+    }
+
+    /// Sends a plain command, under a lease or none.
+    pub fn send(
+        &self,
+        device: &str,
+        kind: CommandKind,
+        command_id: &str,
+        lease: Option<pb::LeaseRef>,
+    ) -> impl Future<Output = Result<pb::CommandReceipt, Status>> + Send + 'static {
+        let head = Head {
+            device: device.to_owned(),
+            command_id: Some(command_id.to_owned()),
+            lease,
+            app_bundle_id: APP.to_owned(),
+        };
+        send_over(self.automation(), kind, head)
+    }
+
+    /// Taps a phone, under a lease or none.
+    pub fn tap(
+        &self,
+        device: &str,
+        command_id: &str,
+        lease: Option<pb::LeaseRef>,
+    ) -> impl Future<Output = Result<pb::CommandReceipt, Status>> + Send + 'static {
+        self.send(device, CommandKind::Tap, command_id, lease)
+    }
+
+    /// The same while the test goes on.
+    pub fn tapping(&self, device: &str, command_id: &str, lease: Option<pb::LeaseRef>) -> Tapping {
+        let mut call = JoinSet::new();
+        call.spawn(self.tap(device, command_id, lease));
+        Tapping(call)
+    }
+}
+
+/// A tap that is under way.
+#[derive(Debug)]
+pub struct Tapping(JoinSet<Result<pb::CommandReceipt, Status>>);
+
+impl Tapping {
+    /// What its caller was told.
+    pub async fn told(mut self) -> Result<pb::CommandReceipt, Status> {
+        let told = soon("an answer to a tap", self.0.join_next()).await;
+        told.expect("one call").expect("no panic")
+    }
+}
+
+/// A lease as a command names it.
+pub fn by(lease: &Lease) -> Option<pb::LeaseRef> {
+    let Lease { id, epoch, .. } = lease;
+    let (id, epoch) = (id.clone(), *epoch);
+    Some(pb::LeaseRef { id, epoch })
+}
+
+/// A wish for these phones.
+pub fn these<S: ToString>(devices: &[S]) -> pb::CreateLeaseRequest {
+    let devices = devices.iter().map(ToString::to_string).collect();
+    let wants = pb::create_lease_request::Wants::DeviceList(pb::DeviceList { devices });
+    pb::CreateLeaseRequest {
+        wants: Some(wants),
+        ..pb::CreateLeaseRequest::default()
+    }
+}
+
+/// A wish for so many phones, whichever.
+pub fn any(count: u32) -> pb::CreateLeaseRequest {
+    matching(pb::DeviceSelector::default(), count)
+}
+
+/// A wish for so many of those that match.
+pub fn matching(selector: pb::DeviceSelector, count: u32) -> pb::CreateLeaseRequest {
+    let selector = Some(selector);
+    let wants = pb::DeviceMatch { selector, count };
+    let wants = pb::create_lease_request::Wants::DeviceMatch(wants);
+    pb::CreateLeaseRequest {
+        wants: Some(wants),
+        ..pb::CreateLeaseRequest::default()
+    }
+}
+
+/// A span of time as a request has it.
+pub fn span(span: Duration) -> Option<prost_types::Duration> {
+    Some(span.try_into().expect("not that long"))
+}
+
+/// So many seconds as a request has them.
+pub fn seconds(seconds: u64) -> Option<prost_types::Duration> {
+    span(Duration::from_secs(seconds))
+}
+
+/// A rig of so many phones in real time, so that no window closes on a busy
+/// machine, all of them ready to be leased, and those who may call besides the
+/// rig itself, which is nobody in particular and may do everything.
+pub async fn rig(phones: u32) -> (Rig, Cast) {
+    configured(crate::plain_lab(phones, 1.0), |_| {}).await
+}
+
+/// The same of another lab, with a say in the gateway's configuration.
+pub async fn configured(scenario: Scenario, configure: impl FnOnce(&mut Config)) -> (Rig, Cast) {
+    let mut cast = None;
+    let rig = Rig::configured(scenario, |config| {
+        cast = Some(attend(config));
+        configure(config);
+    })
+    .await;
+    ready(&rig).await;
+    (rig, cast.expect("a configuration"))
+}
+
+/// Has a gateway know the cast, and ask its phones how they are.
+pub fn attend(config: &mut Config) -> Cast {
+    let tokens = config.ledger.path.with_file_name("tokens.toml");
+    let cast = Cast::at(&tokens);
+    config.auth.tokens = Some(tokens);
+    // Once, when a phone comes; a busy machine is not to fail it later.
+    config.health.probe_interval = Duration::from_secs(600);
+    cast
+}
+
+/// Waits until every phone is ready.
+pub async fn ready(rig: &Rig) {
+    let fleet = rig.fleet();
+    soon("every phone to be ready", async {
+        let is_ready = |device: &pb::Device| device.state() == DeviceState::Ready && !device.stale;
+        loop {
+            let request = pb::ListDevicesRequest {
+                page_size: 1000,
+                ..pb::ListDevicesRequest::default()
+            };
+            let listed = fleet.clone().list_devices(request).await;
+            let devices = listed.expect("ListDevices").into_inner().devices;
+            if devices.len() == rig.lab.phones().len() && devices.iter().all(is_ready) {
+                return;
+            }
+            pause().await;
+        }
+    })
+    .await;
+}
