@@ -77,7 +77,8 @@ impl Warden {
         }
         while let Some(ended) = self.keepers.join_next().await {
             if let Err(error) = ended {
-                error!(%error, "a phone's keeper ended by a panic");
+                let by_panic = error.is_panic();
+                error!(by_panic, "a phone's keeper did not end by itself");
             }
         }
     }
@@ -107,7 +108,8 @@ impl Warden {
         let id = match ended {
             Ok((id, ())) => id,
             Err(error) => {
-                error!(%error, "a phone's keeper ended by a panic");
+                let by_panic = error.is_panic();
+                error!(by_panic, "a phone's keeper did not end by itself");
                 error.id()
             }
         };
