@@ -16,7 +16,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use fleetgate_device::{Dialer, HostConfig, UsbmuxdConfig};
@@ -265,6 +265,11 @@ impl Gateway {
     /// Where clients find the gateway.
     pub fn local_addr(&self) -> SocketAddr {
         self.connections.local_addr()
+    }
+
+    /// The record by which programs of this user find it, if there is one.
+    pub fn record(&self) -> Option<&Path> {
+        self.published.as_ref().map(Published::path)
     }
 
     /// Where the admin server is, if there is one.
