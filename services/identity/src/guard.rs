@@ -16,6 +16,8 @@ use crate::error::IdentityError;
 /// Root may own what is ours: it could change it anyway.
 const ROOT: u32 = 0;
 
+const STICKY: u32 = 0o1000;
+
 /// Who runs this.
 pub(crate) fn me() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -93,6 +95,22 @@ pub(crate) fn guarded_directory(path: &Path) -> Result<(), IdentityError> {
     }
     owned(path, &metadata)?;
     private(path, &metadata, 0o022, 0o700)
+}
+
+/// Sees to it that nobody else can put another file in the place of one that
+/// was opened: also an older one of ours.
+pub(crate) fn unmoved(path: &Path) -> Result<(), IdentityError> {
+    let path = fs::canonicalize(path).map_err(IdentityError::file("find", path))?;
+    let Some(directory) = path.parent() else {
+        return Err(wrong_kind(&path, "a file"));
+    };
+    let metadata = fs::metadata(directory).map_err(IdentityError::file("look at", directory))?;
+    // Where it is set, files can only be moved by their owners.
+    if metadata.mode() & STICKY != 0 {
+        return Ok(());
+    }
+    owned(directory, &metadata)?;
+    private(directory, &metadata, 0o022, 0o700)
 }
 
 fn owned(path: &Path, metadata: &Metadata) -> Result<(), IdentityError> {

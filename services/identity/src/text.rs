@@ -159,7 +159,11 @@ pub(crate) fn mint(id: &TokenId) -> (Secret, Hash) {
     rand::rng().fill_bytes(bytes.as_mut());
     let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode_to_string(*bytes));
     let hash = Hash::of(&secret);
-    (Secret::new(format!("{PREFIX}{id}_{}", *secret)), hash)
+    let parts = [PREFIX, id.as_str(), "_", &secret];
+    // One that grows would leave copies of itself behind.
+    let mut text = String::with_capacity(parts.iter().map(|part| part.len()).sum());
+    text.extend(parts);
+    (Secret::new(text), hash)
 }
 
 #[cfg(test)]

@@ -27,6 +27,9 @@ use crate::secret::Secret;
 
 const SUFFIX: &str = ".json";
 const MAX_SIZE: u64 = 64 << 10;
+/// What a record hardly ever exceeds; a text that grows would leave copies of
+/// itself behind.
+const USUAL_SIZE: usize = 8 << 10;
 
 /// The directory in which this user's gateways are on record. Every call
 /// reads or writes files.
@@ -211,7 +214,8 @@ fn write(directory: &Path, path: &Path, record: &InstanceRecord) -> io::Result<M
         token: record.token.expose(),
         started: record.started,
     };
-    let text = Zeroizing::new(serde_json::to_vec_pretty(&written)?);
+    let mut text = Zeroizing::new(Vec::with_capacity(USUAL_SIZE));
+    serde_json::to_writer_pretty(&mut *text, &written)?;
     // A file for its owner only, from its first byte on.
     let mut new = tempfile::Builder::new()
         .prefix(".record-")

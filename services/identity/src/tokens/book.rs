@@ -98,6 +98,7 @@ impl Book {
             }
             opened => opened?,
         };
+        guard::unmoved(path)?;
         let text = guard::read_text(file, path, MAX_SIZE)?;
         let book = Self::parse(&text).map_err(|reason| IdentityError::Content {
             path: path.to_owned(),

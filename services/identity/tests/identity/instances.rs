@@ -46,9 +46,11 @@ fn record() -> InstanceRecord {
     InstanceRecord::of_this_process(Uuid::now_v7(), address, token).unwrap()
 }
 
-fn other_start(field: &str) -> ProcessStart {
+fn other_start(fields: &[&str]) -> ProcessStart {
     let mut start = serde_json::to_value(ProcessStart::of_this_process().unwrap()).unwrap();
-    start[field] = Value::from("another");
+    for field in fields {
+        start[field] = Value::from("another");
+    }
     serde_json::from_value(start).unwrap()
 }
 
@@ -146,9 +148,9 @@ fn records_of_processes_that_have_ended_are_removed() {
     child.wait().unwrap();
     // Another process has its number by now.
     let mut recycled = record();
-    recycled.process_start = other_start("at");
+    recycled.process_start = other_start(&["at"]);
     let mut before_boot = record();
-    before_boot.process_start = other_start("epoch");
+    before_boot.process_start = other_start(&["epoch"]);
     let alive = record();
     let published = [&dead, &recycled, &before_boot, &alive]
         .map(|record| place.instances.publish(record).unwrap());
@@ -162,12 +164,23 @@ fn records_of_processes_that_have_ended_are_removed() {
 #[test]
 fn records_of_other_hosts_and_containers_are_left_alone() {
     let place = place();
-    let (mut host, mut container) = (record(), record());
-    host.process_start = other_start("host");
-    container.process_start = other_start("space");
-    let _published = [&host, &container].map(|record| place.instances.publish(record).unwrap());
+    let (mut host, mut container, mut later) = (record(), record(), record());
+    later.process_start = other_start(&["host", "at"]);
+    host.process_start = other_start(&["host", "epoch"]);
+    container.process_start = other_start(&["space"]);
+    let _published =
+        [&host, &container, &later].map(|record| place.instances.publish(record).unwrap());
     assert!(place.found().is_empty());
-    assert_eq!(place.files(), 2);
+    assert_eq!(place.files(), 3);
+}
+
+#[test]
+fn a_host_that_got_another_name_finds_its_gateways() {
+    let place = place();
+    let mut before = record();
+    before.process_start = other_start(&["host"]);
+    let _published = place.instances.publish(&before).unwrap();
+    assert_eq!(place.found(), [before.instance]);
 }
 
 #[test]

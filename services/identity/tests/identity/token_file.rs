@@ -217,6 +217,21 @@ fn a_directory_that_others_can_write_to_gets_no_tokens() {
 }
 
 #[test]
+fn a_file_that_others_could_replace_is_refused() {
+    let directory = directory();
+    let file = TokenFile::at(directory.path().join("tokens.toml"));
+    token(&file, "ci", Role::Viewer);
+    set_mode(directory.path(), 0o775);
+    let refusal = reading(file.path()).unwrap_err().to_string();
+    let wanted = format!("run `chmod 700 {}`", directory.path().display());
+    assert!(refusal.contains(&wanted), "{refusal}");
+    for mode in [0o1777, 0o755, 0o700] {
+        set_mode(directory.path(), mode);
+        assert!(reading(file.path()).is_ok(), "{mode:o}");
+    }
+}
+
+#[test]
 fn a_file_of_somebody_else_is_refused() {
     let directory = directory();
     let file = TokenFile::at(directory.path().join("tokens.toml"));
