@@ -6,7 +6,9 @@
 //! where it does not, the process tells what its threads do, and ends.
 
 use std::fs;
-use std::process::{Command, abort, id};
+use std::io;
+use std::process::{Command, Stdio, abort, id};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -20,6 +22,9 @@ const EVERY: Duration = Duration::from_millis(500);
 
 /// No machine is so slow.
 const STANDSTILL: Duration = Duration::from_secs(60);
+
+/// Who tells, of several that watch one runtime; the others wait for the end.
+static TELLING: Mutex<()> = Mutex::new(());
 
 /// Watches the current runtime for as long as it lives.
 #[derive(Debug)]
@@ -39,6 +44,7 @@ impl Pulse {
         });
         thread::spawn(move || {
             if stands_still(&beats, STANDSTILL) {
+                let _telling = TELLING.lock();
                 tell(format_args!(
                     "no task of a test has run for {STANDSTILL:?}; the threads:"
                 ));
@@ -80,13 +86,16 @@ fn tell_threads() {
             field(12)
         ));
     }
-    let stacks = Command::new("gdb")
-        .args(["-batch", "-p", &id().to_string()])
+    // Not through this process, which stands still while it is looked at; and a
+    // debugger may hang as well.
+    let stacks = Command::new("timeout")
+        .args(["120", "gdb", "-batch", "-p", &id().to_string()])
         .args(["-ex", "thread apply all backtrace 40"])
-        .output();
-    if let Ok(stacks) = stacks {
-        tell(String::from_utf8_lossy(&stacks.stdout));
-    }
+        .stdin(Stdio::null())
+        .stdout(io::stderr())
+        .status();
+    // There need not be one.
+    drop(stacks);
 }
 
 #[cfg(test)]
