@@ -1,7 +1,7 @@
 //! What all services share, and the one way that every command goes.
 //!
 //! ```text
-//! request ─► checked ─► device found ─► id claimed ─► its session ─► reply or status
+//! request ─► checked ─► device found ─► id claimed ─► let in ─► its session ─► reply
 //!                                            └─► on record: replayed ─────────┘
 //! ```
 //!
@@ -13,33 +13,34 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use fleetgate_identity::Role;
-use fleetgate_ledger::{CommandRow, Conclusion, Ledger};
+use fleetgate_ledger::Ledger;
 use fleetgate_proto::v1 as pb;
-use fleetgate_runner::{Command, CommandKind, Fate, Point, Reply, Udid};
-use fleetgate_session::{
-    Failed, Failure, Job, LeaseStamp, Leave, Origin, Receipt, Session, Success,
-};
+use fleetgate_runner::{Reply, Udid};
+use fleetgate_session::{Failed, Failure, Job, Origin, Receipt, Session, Success};
 use prost::Message;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::{Request, Response, Status};
 use tower::ServiceExt;
 use tracing::{Instrument, Span, debug};
 
-use crate::access::{Access, Caller, Denial, Place};
+use crate::access::{Access, Caller, Place};
 use crate::claim::{Claim, Claims};
 use crate::config::LeasesSection;
-use crate::convert::{Asked, CommandRequest, CommandResponse, ask, receipt};
+use crate::convert::{CommandRequest, CommandResponse, ask, receipt};
 use crate::deadline::Deadline;
 use crate::feed::Feed;
-use crate::fleet::{Fleet, NoSession};
-use crate::kept::Kept;
-use crate::leases::{Leases, Named, Refused};
+use crate::fleet::Fleet;
+use crate::leases::Leases;
 use crate::pending::{Admitted, Pending};
 use crate::screenshot::Parts;
 use crate::status;
+
+mod admission;
+mod replay;
+
+use admission::{role, stamp};
+use replay::replay;
 
 /// What all services share. Clones share it.
 #[derive(Debug, Clone)]
@@ -321,67 +322,6 @@ impl Core {
         }
     }
 
-    /// Leave to carry a command out, if it is its caller's turn on the phone.
-    async fn leave(
-        &self,
-        caller: &Caller,
-        device: &Udid,
-        asked: &Asked,
-        admitted: &Admitted,
-    ) -> Result<Leave, Status> {
-        let (gate, lease) = (self.leases().gate(), asked.lease.as_ref());
-        let leave = if moves_the_screen(&asked.command) {
-            gate.admit(device, caller.name(), lease)
-        } else {
-            // What is on record of a read's lease is to be true as well.
-            let check = |named| gate.check(device, caller.name(), named);
-            let checked = lease.map_or(Ok(()), check);
-            checked.map(|()| Leave::unconditional())
-        };
-        let refused = match leave {
-            Ok(leave) => return Ok(leave),
-            Err(refused) => self.leases().as_known(refused, caller.name()).await,
-        };
-        if !admitted.is_first() {
-            // It joins the same command, which somebody was let in with, or is
-            // not sent if that has ended since.
-            let (_withdrawn, leave) = watch::channel(Some(refused.withdrawn()));
-            return Ok(Leave::until(leave));
-        }
-        self.denied(caller, &refused, Some(device));
-        Err(status::not_admitted(device, &asked.command_id, &refused))
-    }
-
-    /// Puts on record that somebody was not let have a phone or a lease.
-    pub(crate) fn denied(&self, caller: &Caller, refused: &Refused, device: Option<&Udid>) {
-        let mut denial = Denial::of(caller, refused.reason());
-        if let Some(device) = device {
-            denial = denial.device(device);
-        }
-        if let Some(lease) = refused.lease() {
-            denial = denial.lease(lease.as_str());
-        }
-        self.access().denials().record(denial);
-    }
-
-    /// A place for a command among those of its caller. One that joins itself
-    /// has one.
-    fn place(
-        &self,
-        caller: &Caller,
-        device: &Udid,
-        asked: &Asked,
-        admitted: &Admitted,
-    ) -> Result<Option<Place>, Status> {
-        if !admitted.is_first() {
-            return Ok(None);
-        }
-        let place = self.access().enter(caller);
-        place
-            .map(Some)
-            .map_err(|full| status::too_many_commands(full, device, &asked.command_id))
-    }
-
     fn claims(&self) -> Claims<'_> {
         Claims {
             pending: &self.0.pending,
@@ -389,105 +329,4 @@ impl Core {
             patience: self.0.settle_patience,
         }
     }
-
-    /// The session for a command that is to be run. One that joins itself is
-    /// let in whatever has happened to the phone since.
-    fn session(
-        &self,
-        device: &Udid,
-        asked: &Asked,
-        admitted: &Admitted,
-    ) -> Result<Session, Status> {
-        let id = &asked.command_id;
-        let session = self
-            .fleet()
-            .session(device)
-            .map_err(|reason| match reason {
-                NoSession::PortUnknown => status::runner_port_unknown(device, id),
-                NoSession::Quarantined { reason } => {
-                    status::quarantined(device, id, reason.as_deref())
-                }
-                NoSession::Draining => status::draining(device, id),
-            })?;
-        // Whoever has the phone keeps it.
-        if admitted.is_first()
-            && moves_the_screen(&asked.command)
-            && asked.lease.is_none()
-            && let Some(cordon) = self.fleet().cordon(device)
-        {
-            return Err(status::cordoned(device, id, &cordon));
-        }
-        Ok(session)
-    }
-}
-
-/// Whether a command is for those only whom the phone serves: a look at the
-/// viewport may bring another app to the front.
-fn moves_the_screen(command: &Command<Point>) -> bool {
-    command.is_mutation() || command.kind() == CommandKind::Viewport
-}
-
-/// A lease as it goes on record with a command.
-fn stamp(named: &Named) -> LeaseStamp {
-    LeaseStamp {
-        id: named.id.to_string(),
-        epoch: named.epoch,
-    }
-}
-
-/// The role that a command takes on its phone.
-fn role(command: &Command<Point>) -> Role {
-    if moves_the_screen(command) {
-        Role::Operator
-    } else {
-        Role::Viewer
-    }
-}
-
-/// What became of a mutation that is on record, as it was first told.
-fn replay(device: Udid, row: CommandRow) -> Result<Ran, Status> {
-    let Some(Conclusion { outcome, .. }) = row.conclusion else {
-        return Err(status::unsettled(&device, &row.command_id));
-    };
-    let mut receipt = Receipt {
-        command_id: row.command_id,
-        kind: row.kind,
-        fate: outcome.fate,
-        effect: outcome.effect,
-        reactivated: outcome.reactivated,
-        warning: outcome.warning.clone(),
-        attempts: outcome.attempts,
-        recovered: outcome.recovered,
-        queue_wait: outcome.queue_wait,
-        device_time: outcome.device_time,
-    };
-    let span = Span::current();
-    span.record("fleetgate.command.attempts", receipt.attempts);
-    span.record("fleetgate.command.fate", receipt.fate.as_str());
-    debug!(device.id = %device, fleetgate.command.id = %receipt.command_id, "replayed");
-    let message = match (outcome.fate, Kept::read(outcome.reply.as_ref())) {
-        (Fate::Completed | Fate::CompletedResultLost, Some(Kept::Said(message))) => message,
-        // The reply was not kept. What cannot be told again is lost.
-        (Fate::Completed | Fate::CompletedResultLost, Some(Kept::Refused(_)) | None) => {
-            receipt.fate = Fate::CompletedResultLost;
-            String::new()
-        }
-        (Fate::NotSent | Fate::Failed | Fate::Unknown, Some(Kept::Refused(refused))) => {
-            return Err(status::replayed(
-                &device,
-                &receipt,
-                &outcome,
-                Some(&refused),
-            ));
-        }
-        (Fate::NotSent | Fate::Failed | Fate::Unknown, Some(Kept::Said(_)) | None) => {
-            return Err(status::replayed(&device, &receipt, &outcome, None));
-        }
-    };
-    Ok(Ran {
-        device,
-        receipt,
-        reply: Reply::Done(message),
-        replayed: true,
-    })
 }

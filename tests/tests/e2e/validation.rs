@@ -66,7 +66,7 @@ fn good(rig: &Rig) -> Head {
 async fn what_all_requests_share_is_checked_in_each_of_them() {
     let rig = Rig::plain(1).await;
     let lease = Some(pb::LeaseRef {
-        id: "a-lease".to_owned(),
+        id: "no lease".to_owned(),
         epoch: 1,
     });
     for kind in plain::queued() {
@@ -81,7 +81,7 @@ async fn what_all_requests_share_is_checked_in_each_of_them() {
             )
             .await,
         );
-        assert_names(&refusal, &["lease"]);
+        assert_names(&refusal, &["lease.id"]);
         assert_eq!(
             (refusal.meta("device"), refusal.meta("command_id")),
             (&*rig.udid(0), "an-id")
@@ -91,7 +91,7 @@ async fn what_all_requests_share_is_checked_in_each_of_them() {
             lease: Some(pb::LeaseRef::default()),
             ..good(&rig)
         };
-        assert_names(&refused(send_as(&rig, kind, head).await), &["lease"]);
+        assert_names(&refused(send_as(&rig, kind, head).await), &["lease.id"]);
 
         for device in ["", "  "] {
             let head = Head {

@@ -66,7 +66,7 @@ impl Keeping {
         };
         let id = checked(only_lease_id(&lease_id))?;
         let view = self.api.renew(&self.caller, id, epoch).await?;
-        let lease = self.api.told(&view);
+        let lease = Some(self.api.told(&view));
         Ok(Some(pb::KeepAliveResponse { lease }))
     }
 }

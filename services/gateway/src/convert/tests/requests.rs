@@ -254,7 +254,7 @@ fn everything_that_is_wrong_is_told_at_once() {
             "from.absolute.x",
             "from.absolute.y",
             "hold",
-            "lease",
+            "lease.id",
             "to",
         ]
     );

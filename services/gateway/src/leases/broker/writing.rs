@@ -117,12 +117,11 @@ impl Broker {
     fn refused(&mut self, mut batch: Batch, error: LedgerError) {
         let attempted = batch.created.clone();
         batch.append(std::mem::take(&mut self.gathered));
-        let pause = match &self.failing {
-            Some(failing) => (failing.pause * 2).min(LONGEST_PAUSE),
-            None => {
-                error!(%error, "leases cannot be put on record");
-                FIRST_PAUSE
-            }
+        let pause = if let Some(failing) = &self.failing {
+            (failing.pause * 2).min(LONGEST_PAUSE)
+        } else {
+            error!(%error, "leases cannot be put on record");
+            FIRST_PAUSE
         };
         for Answer { to, .. } in batch.answers.drain(..) {
             to.send(Err(LeaseError::Ledger(error.clone()))).ok();
@@ -139,7 +138,7 @@ impl Broker {
         batch.forget(&gone);
         self.gathered = batch;
         for id in gone {
-            self.take_back(id);
+            self.take_back(&id);
         }
         self.failing = Some(Failing {
             error,
@@ -149,15 +148,15 @@ impl Broker {
     }
 
     /// Ends a lease of which nobody has heard.
-    fn take_back(&mut self, id: LeaseId) {
+    fn take_back(&mut self, id: &LeaseId) {
         self.void.insert(id.clone());
         // Its request may come again, for another lease.
-        self.origins.remove(&id);
-        self.requests.retain(|_, lease| *lease != id);
+        self.origins.remove(id);
+        self.requests.retain(|_, lease| lease != id);
         self.abandon(id.clone());
-        let lease = self.scheduler.lease(&id);
+        let lease = self.scheduler.lease(id);
         if !lease.is_some_and(|lease| lease.state().is_open()) {
-            self.void.remove(&id);
+            self.void.remove(id);
         }
     }
 

@@ -29,8 +29,8 @@ fn reason(refused: Result<Leave, Refused>) -> &'static str {
     refused.unwrap_err().reason()
 }
 
-fn withdrawn(leave: &Lease) -> Withdrawn {
-    super::super::refused::ended(leave).unwrap().withdrawn()
+fn withdrawn(lease: &Lease) -> Withdrawn {
+    super::super::refused::ended(lease).unwrap().withdrawn()
 }
 
 #[tokio::test]
@@ -98,13 +98,13 @@ async fn the_end_of_a_lease_withdraws_every_leave_and_lets_nobody_in() {
     let leave = gate.admit(&phone(1), OWNER, Some(&by)).unwrap();
     let ending = Sample::granted(OWNER, &[1]).ending(EndReason::Revoked);
     // The same lease in another life: only its end counts here.
-    let lease = ending.lease();
-    gate.tell(Arc::clone(&lease));
-    let closed = gate.withdraw(&phone(1), &by.id, withdrawn(&lease));
+    let ended = ending.lease();
+    gate.tell(Arc::clone(&ended));
+    let closed = gate.withdraw(&phone(1), &by.id, withdrawn(&ended));
     let told = format!("{leave:?}");
     assert!(told.contains("LEASE_REVOKED"), "{told}");
     assert_eq!(
-        reason(gate.admit(&phone(1), OWNER, Some(&named(&lease, 7)))),
+        reason(gate.admit(&phone(1), OWNER, Some(&named(&ended, 7)))),
         "LEASE_REVOKED"
     );
     assert!(gate.admit(&phone(1), "token:other", None).is_err());
@@ -114,7 +114,7 @@ async fn the_end_of_a_lease_withdraws_every_leave_and_lets_nobody_in() {
 
 #[tokio::test]
 async fn the_next_holder_is_not_told_of_the_end_of_the_one_before() {
-    let (gate, lease, by) = held();
+    let (gate, _, by) = held();
     let ending = Sample::granted(OWNER, &[1]).ending(EndReason::Released);
     let closed = gate.withdraw(&phone(1), &by.id, withdrawn(&ending.lease()));
     closed.idle().await;
@@ -123,7 +123,6 @@ async fn the_next_holder_is_not_told_of_the_end_of_the_one_before() {
     let leave = gate.admit(&phone(1), "anybody", None).unwrap();
     let told = format!("{leave:?}");
     assert!(!told.contains("LEASE_RELEASED"), "{told}");
-    drop(lease);
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ async fn a_lease_goes_on_with_the_next_gateway_with_its_time_and_its_epoch() {
     let found = bench.leases.find(view.lease.id()).await.unwrap().unwrap();
     assert_eq!(found.lease, view.lease);
     let still = bench.leases.clock().until(view.lease.deadline().unwrap());
-    assert!(still <= left && left - still < Duration::from_secs(20));
+    assert!(still <= left && still + Duration::from_secs(20) > left);
     assert_eq!(bench.admit(1, CI, &view), Ok(()));
     let anybody = bench.leases.gate().admit(&phone(1), "anybody", None);
     assert!(anybody.is_err());

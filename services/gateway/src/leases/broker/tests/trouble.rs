@@ -19,7 +19,7 @@ async fn settle(broker: &mut Broker) {
 }
 
 /// Asks for a lease, and lets what is handed to the ledger fail.
-async fn fails(broker: &mut Broker, order: Order, error: LedgerError) -> LeaseError {
+fn fails(broker: &mut Broker, order: Order, error: LedgerError) -> LeaseError {
     broker.follow();
     let (to, mut answer) = oneshot::channel();
     broker.hear(Ask::Create(Box::new(order), to));
@@ -43,7 +43,7 @@ async fn a_lease_that_cannot_be_put_on_record_is_taken_back() {
     let (bench, mut broker) = Bench::by_hand(&[1]).await;
     let first = order(wish(CI, &[1]), Some("build-1"));
     let id = first.lease.id.clone();
-    let told = fails(&mut broker, first.clone(), LedgerError::Closed).await;
+    let told = fails(&mut broker, first.clone(), LedgerError::Closed);
     assert!(matches!(told, LeaseError::Ledger(LedgerError::Closed)));
     assert!(broker.gathered.has_nothing_to_write());
     assert!(!broker.has_open());
@@ -74,7 +74,7 @@ async fn what_waits_behind_a_lease_that_is_taken_back_is_granted_in_its_place() 
     urgent.lease.priority = fleetgate_lease::Priority(9);
     broker.follow();
     let waiter = makes(&mut broker, order(wish(CI, &[1]), None)).await;
-    fails(&mut broker, urgent, LedgerError::Closed).await;
+    fails(&mut broker, urgent, LedgerError::Closed);
     drop(command);
     let idle = broker.busy.next().await.unwrap();
     broker.is_idle(idle.0, idle.1);
@@ -95,7 +95,7 @@ async fn a_lease_that_may_be_on_record_ends_when_that_is_clear_unless_it_is_aske
         let (bench, mut broker) = Bench::by_hand(&[1]).await;
         let first = order(wish(CI, &[1]), Some("build-1"));
         let id = first.lease.id.clone();
-        fails(&mut broker, first.clone(), LedgerError::Interrupted).await;
+        fails(&mut broker, first.clone(), LedgerError::Interrupted);
         assert!(bench.leases.board().get(&id).is_none(), "nobody is told");
         assert!(bench.leases.gate().is_taken(&phone(1)));
         if comes_back {

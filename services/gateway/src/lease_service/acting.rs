@@ -1,0 +1,196 @@
+//! What is done to leases, and what is told of them, for those who may.
+
+use fleetgate_identity::Role;
+use fleetgate_lease::{Change, Lease, LeaseId, Priority, Wants};
+use fleetgate_ledger::LeaseQuery;
+use fleetgate_proto::v1 as pb;
+use fleetgate_runner::Udid;
+use prost::Message;
+use tonic::Status;
+
+use super::LeaseApi;
+use crate::access::{Caller, Denial};
+use crate::convert::{LeaseFilter, explanation};
+use crate::leases::{LeaseError, LeaseView, Refused, ended};
+use crate::status;
+
+impl LeaseApi {
+    /// What is told of what was not done to a lease; that somebody may not do it
+    /// goes on record.
+    async fn refused(&self, caller: &Caller, id: &LeaseId, error: LeaseError) -> Status {
+        let refused = if matches!(error, LeaseError::NotOpen) {
+            match self.leases().find(id).await {
+                Ok(Some(view)) if self.may_see(caller, &view.lease) => {
+                    let not_open = || LeaseError::NotOpen;
+                    ended(&view.lease).map_or_else(not_open, LeaseError::Refused)
+                }
+                Ok(_) => LeaseError::Refused(Refused::Unknown(id.clone())),
+                Err(error) => return status::leases_unread(&error),
+            }
+        } else {
+            error
+        };
+        if let LeaseError::Refused(refused) = &refused {
+            self.core.denied(caller, refused, None);
+        }
+        status::not_leased(&refused, Some(id))
+    }
+
+    pub(super) async fn renew(
+        &self,
+        caller: &Caller,
+        id: LeaseId,
+        epoch: u64,
+    ) -> Result<LeaseView, Status> {
+        let owner = caller.name().to_owned();
+        match self.leases().renew(id.clone(), owner, epoch).await {
+            Ok(view) => Ok(view),
+            Err(error) => Err(self.refused(caller, &id, error).await),
+        }
+    }
+
+    pub(super) async fn update(
+        &self,
+        caller: &Caller,
+        id: LeaseId,
+        mut change: Change,
+    ) -> Result<LeaseView, Status> {
+        let highest = Priority(self.highest(caller));
+        change.priority = change.priority.map(|asked| asked.min(highest));
+        let owner = caller.name().to_owned();
+        match self.leases().update(id.clone(), owner, change).await {
+            Ok(view) => Ok(view),
+            Err(error) => Err(self.refused(caller, &id, error).await),
+        }
+    }
+
+    /// Ends a caller's own lease; one that has ended is told as it is.
+    pub(super) async fn release(&self, caller: &Caller, id: LeaseId) -> Result<LeaseView, Status> {
+        let owner = caller.name().to_owned();
+        match self.leases().release(id.clone(), owner).await {
+            Ok(view) => Ok(view),
+            Err(LeaseError::NotOpen) => {
+                let view = self.find(caller, &id).await?;
+                if view.lease.owner() == caller.name() {
+                    return Ok(view);
+                }
+                let error = LeaseError::Refused(Refused::NotOwner(id.clone()));
+                Err(self.refused(caller, &id, error).await)
+            }
+            Err(error) => Err(self.refused(caller, &id, error).await),
+        }
+    }
+
+    /// Whether a caller is an admin of all phones that a lease has or names; of
+    /// one that has none yet, and takes whatever matches, of the whole fleet.
+    fn may_revoke(&self, caller: &Caller, lease: &Lease) -> Result<(), Status> {
+        let mut devices = affected(lease).peekable();
+        let fleet_wide = caller.principal.fleet_wide();
+        if devices.peek().is_none() && fleet_wide < Some(Role::Admin) {
+            let denial = Denial::of(caller, status::ROLE_TOO_LOW);
+            let denial = denial.lease(lease.id().to_string());
+            self.core.access().denials().record(denial);
+            return Err(status::role_too_low(Role::Admin, fleet_wide, None, None));
+        }
+        devices.try_for_each(|device| self.core.access().check(caller, Role::Admin, device))
+    }
+
+    pub(super) async fn revoke(
+        &self,
+        caller: &Caller,
+        id: LeaseId,
+        reason: String,
+        now: bool,
+    ) -> Result<LeaseView, Status> {
+        let view = self.find(caller, &id).await?;
+        self.may_revoke(caller, &view.lease)?;
+        if !view.lease.state().is_open() {
+            return Ok(view);
+        }
+        let by = caller.name().to_owned();
+        match self.leases().revoke(id.clone(), by, reason, now).await {
+            Ok(view) => Ok(view),
+            // It has ended meanwhile.
+            Err(LeaseError::NotOpen) => self.find(caller, &id).await,
+            Err(error) => Err(self.refused(caller, &id, error).await),
+        }
+    }
+
+    pub(super) async fn explain(
+        &self,
+        caller: &Caller,
+        id: LeaseId,
+    ) -> Result<pb::ExplainLeaseResponse, Status> {
+        let view = self.find(caller, &id).await?;
+        let explained = self.leases().explain(id).await;
+        let explained = explained.map_err(|error| status::not_leased(&error, None))?;
+        let clock = self.leases().clock();
+        let Some(explained) = explained else {
+            let lease = &view.lease;
+            return Ok(pb::ExplainLeaseResponse {
+                lease: Some(self.told(&view)),
+                summary: format!("it does not wait: it is {}", lease.state()),
+                wanted: u32::try_from(lease.wants().count()).unwrap_or(u32::MAX),
+                ..pb::ExplainLeaseResponse::default()
+            });
+        };
+        let mut told = explanation(&explained, clock);
+        let access = self.core.access();
+        told.devices.retain(|device| {
+            let device = device.device.parse::<Udid>();
+            device.is_ok_and(|device| access.may_see(caller, &device))
+        });
+        Ok(told)
+    }
+
+    pub(super) async fn list(
+        &self,
+        caller: &Caller,
+        filter: LeaseFilter,
+    ) -> Result<pb::ListLeasesResponse, Status> {
+        let LeaseFilter {
+            states,
+            owner,
+            device,
+            page_size,
+            page_token,
+        } = filter;
+        let device = match device {
+            Some(name) => {
+                let device = self.core.fleet().name(&name);
+                let device = device.filter(|device| self.core.access().may_see(caller, device));
+                Some(device.ok_or_else(|| status::device_unknown(&name, None))?)
+            }
+            None => None,
+        };
+        let query = LeaseQuery {
+            states: states.into_iter().map(|state| state.to_string()).collect(),
+            owner,
+            device,
+            page_size: u32::try_from(page_size).unwrap_or(u32::MAX),
+            page_token,
+        };
+        let page = self.leases().page(query).await;
+        let (views, next) = page.map_err(|error| status::leases_unread(&error))?;
+        let seen = views.iter();
+        let seen = seen.filter(|view| self.may_see(caller, &view.lease));
+        let reply = pb::ListLeasesResponse {
+            leases: seen.map(|view| self.told(view)).collect(),
+            next_page_token: next.map(|token| token.to_string()).unwrap_or_default(),
+        };
+        let (bytes, limit) = (reply.encoded_len(), self.core.max_reply_bytes());
+        if bytes > limit {
+            return Err(status::page_too_large(bytes, limit));
+        }
+        Ok(reply)
+    }
+}
+
+/// The phones that somebody would be deprived of.
+fn affected(lease: &Lease) -> impl Iterator<Item = &Udid> {
+    let named = match lease.wants() {
+        Wants::Devices(devices) if lease.devices().is_empty() => Some(devices),
+        Wants::Devices(_) | Wants::Matching { .. } => None,
+    };
+    lease.devices().iter().chain(named.into_iter().flatten())
+}

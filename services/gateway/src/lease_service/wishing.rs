@@ -1,0 +1,123 @@
+//! Wishes: which phones a caller may have, on which terms.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleetgate_identity::Role;
+use fleetgate_lease::{Begin, NewLease, Priority, Selector, Terms, Wants};
+use tonic::Status;
+
+use super::LeaseApi;
+use crate::access::Caller;
+use crate::convert::{LeaseWish, WishedPhones};
+use crate::leases::{Asked, LeaseView, Order, mint, wall_now};
+use crate::status;
+
+impl LeaseApi {
+    /// Makes a lease, or gives the one that the same request has made before.
+    pub(super) async fn create(
+        &self,
+        caller: &Caller,
+        wish: LeaseWish,
+    ) -> Result<LeaseView, Status> {
+        if self.core.fleet().is_closed() {
+            return Err(status::leases_draining());
+        }
+        let (wants, asked) = self.wants(caller, &wish).await?;
+        let asked = Asked::of(&wish, asked);
+        let LeaseWish {
+            request_id,
+            phones: _,
+            priority,
+            ttl,
+            max_duration,
+            queue_timeout,
+            begin,
+            labels,
+            context,
+        } = wish;
+        let created = wall_now();
+        // One whose time has come begins at once.
+        let left = begin.and_then(|time| Some((time, time.duration_since(created).ok()?)));
+        let begin = left.map(|(time, left)| Begin {
+            at: self.leases().clock().now().saturating_add(left),
+            time,
+        });
+        let lease = NewLease {
+            id: mint(),
+            owner: caller.name().to_owned(),
+            wants,
+            priority: Priority(priority.min(self.highest(caller))),
+            terms: Terms {
+                ttl: ttl.unwrap_or(self.limits().ttl),
+                max_duration: max_duration.unwrap_or(self.limits().max_duration),
+                queue_timeout: queue_timeout.unwrap_or(self.limits().queue_timeout),
+            },
+            begin,
+            labels,
+            context,
+            created,
+        };
+        let order = Order {
+            lease,
+            request_id,
+            asked,
+        };
+        let created = self.leases().create(order).await;
+        created.map_err(|error| status::not_leased(&error, None))
+    }
+
+    /// What a caller wants, as far as it may have it, and the same as it was
+    /// asked for.
+    async fn wants(&self, caller: &Caller, wish: &LeaseWish) -> Result<(Wants, Wants), Status> {
+        match &wish.phones {
+            WishedPhones::Named(names) => {
+                let mut devices = BTreeSet::new();
+                for name in names {
+                    let device = self.core.fleet().resolve(name).await;
+                    let device = device.ok_or_else(|| status::device_unknown(name, None))?;
+                    let access = self.core.access();
+                    access.check_as(caller, Role::Operator, &device, name, None)?;
+                    if !devices.insert(device.clone()) {
+                        return Err(status::named_twice(&device));
+                    }
+                }
+                let wants = Wants::Devices(devices);
+                Ok((wants.clone(), wants))
+            }
+            WishedPhones::Matching { selector, count } => {
+                let wants = |selector| Wants::Matching {
+                    selector,
+                    count: *count,
+                };
+                let asked = wants(selector.clone());
+                let within = within(caller);
+                let bounded = wants(Selector {
+                    within,
+                    ..selector.clone()
+                });
+                self.core.fleet().until_announced(&bounded).await;
+                Ok((bounded, asked))
+            }
+        }
+    }
+
+    /// The highest priority that a caller gets.
+    pub(super) fn highest(&self, caller: &Caller) -> i32 {
+        match caller.principal.anywhere() {
+            Some(Role::Admin) => self.limits().admin_priority,
+            Some(Role::Operator | Role::Viewer) | None => self.limits().operator_priority,
+        }
+    }
+}
+
+/// Where a caller may have phones: the labels of its grants; none for
+/// anywhere.
+fn within(caller: &Caller) -> Vec<BTreeMap<String, String>> {
+    let everywhere = caller.principal.fleet_wide();
+    if everywhere.is_some_and(|role| role >= Role::Operator) {
+        return Vec::new();
+    }
+    let grants = caller.principal.grants().iter();
+    let grants = grants.filter(|grant| grant.role >= Role::Operator);
+    grants.map(|grant| grant.labels.clone()).collect()
+}
