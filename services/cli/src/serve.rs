@@ -24,7 +24,13 @@ FLEETGATE_SERVER__LISTEN for listen of [server]. Logs go to stderr. SIGINT and
 SIGTERM drain the gateway, and so does DrainGateway; a further signal ends it
 at once.
 
-Example:
+Who calls has to say so, on this host too. Programs of the same user find a token
+in a record that is made at the start and removed at the end; others are given
+one by `fleetgate token create`. Where others than this host can reach it, it
+does not start without TLS and a way to know callers by.
+
+Examples:
+  fleetgate serve
   FLEETGATE_RUNNER__PORT=8100 fleetgate serve --config /etc/fleetgate.toml")]
 pub(crate) struct Serve {
     /// The configuration; without it, the defaults and the environment count
@@ -43,8 +49,19 @@ impl Serve {
         logs::start(&config.log.filter, json)?;
         descriptors::raise_limit();
         let mut stop = Stop::listen().context("cannot listen to signals")?;
+        let scheme = if config.tls.certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        };
         let gateway = Gateway::start(config, Overrides::default()).await?;
-        line(&format!("listening on http://{}", gateway.local_addr()))?;
+        line(&format!("listening on {scheme}://{}", gateway.local_addr()))?;
+        if let Some(record) = gateway.record() {
+            line(&format!(
+                "clients of this user need no flags: they find it, and a token, in {}",
+                record.display()
+            ))?;
+        }
         tokio::select! {
             () = stop.asked() => info!("draining; a second signal ends the gateway at once"),
             () = gateway.drain_requested() => {

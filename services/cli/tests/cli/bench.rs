@@ -1,13 +1,17 @@
 //! A lab of two phones and a gateway in front of it, and the binary to ask it.
 
 use std::ffi::OsStr;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use fleetgate_gateway::{Config, Gateway, Overrides};
+use fleetgate_identity::{Grant, NewToken, Role, TokenFile};
 use fleetgate_simulator::{Fault, Lab, Phone, Scenario};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt;
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 /// The app that every simulated phone shows.
@@ -29,7 +33,10 @@ pub(crate) struct Bench {
 }
 
 /// The configuration of a lab whose runners are up already.
-const STATIC: &str = "[runner]\nport = 8100\n";
+pub(crate) const STATIC: &str = "[runner]\nport = 8100\n";
+
+/// What the binary ends with if the gateway does not let it in.
+pub(crate) const DENIED: i32 = 8;
 
 /// What the binary said.
 #[derive(Debug)]
@@ -51,6 +58,11 @@ impl Said {
     }
 }
 
+/// Where the gateways of these tests are on record.
+pub(crate) fn runtime() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("run")
+}
+
 /// The binary, free of what the environment might tell it.
 pub(crate) fn fleetgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fleetgate"));
@@ -59,6 +71,7 @@ pub(crate) fn fleetgate() -> Command {
     {
         command.env_remove(name);
     }
+    command.env("FLEETGATE_RUNTIME_DIR", runtime());
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -69,11 +82,12 @@ pub(crate) fn fleetgate() -> Command {
 
 /// Runs the binary to its end.
 pub(crate) async fn run<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdin: &str) -> Said {
-    let mut child = fleetgate()
-        .args(args)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    finish(fleetgate().args(args), stdin).await
+}
+
+/// Runs what has been set up to its end.
+pub(crate) async fn finish(command: &mut Command, stdin: &str) -> Said {
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     // A run that does not read its stdin may be gone by now.
     let _unread = input.write_all(stdin.as_bytes()).await;
@@ -89,7 +103,11 @@ pub(crate) async fn run<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdi
 async fn gateway(directory: &TempDir) -> Gateway {
     let file = directory.path().join("fleetgate.toml");
     let config = Config::load_with(Some(&file), []).unwrap();
-    Gateway::start(config, Overrides::default()).await.unwrap()
+    let overrides = Overrides {
+        runtime_dir: Some(runtime()),
+        ..Overrides::default()
+    };
+    Gateway::start(config, overrides).await.unwrap()
 }
 
 impl Bench {
@@ -128,9 +146,11 @@ impl Bench {
             .unwrap();
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\n[usbmuxd]\naddress = \"{}\"\n\
-             [ledger]\npath = \"{}\"\n[[device]]\nudid = \"{}\"\nalias = \"{DEVICE}\"\n{more}",
+             [ledger]\npath = \"{}\"\n[auth]\ntokens = \"{}\"\n\
+             [[device]]\nudid = \"{}\"\nalias = \"{DEVICE}\"\n{more}",
             directory.path().join("usbmuxd").display(),
             directory.path().join("ledger.db").display(),
+            directory.path().join("tokens.toml").display(),
             lab.phones()[0].udid(),
         );
         std::fs::write(directory.path().join("fleetgate.toml"), text).unwrap();
@@ -152,6 +172,37 @@ impl Bench {
             gateway,
             ..self
         }
+    }
+
+    /// The file of a new token of somebody who may do this everywhere, once the
+    /// gateway takes it.
+    pub(crate) async fn token_of(&self, name: &str, role: Role) -> String {
+        let new = NewToken {
+            name: name.to_owned(),
+            grants: vec![Grant::fleet_wide(role)],
+            expires: None,
+        };
+        let tokens = TokenFile::at(self.directory.path().join("tokens.toml"));
+        let (_info, secret) = tokens.create(new).unwrap();
+        let path = self.directory.path().join(format!("{name}.token"));
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = file.open(&path).unwrap();
+        file.write_all(secret.expose().as_bytes()).unwrap();
+        let path = path.display().to_string();
+        let ask = ["--token-file", &path, "devices"];
+        while self.ask(&ask).await.code == DENIED {}
+        path
+    }
+
+    /// The same at the same address.
+    pub(crate) async fn restarted_in_place(self) -> Self {
+        let file = self.directory.path().join("fleetgate.toml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let port = self.server.rsplit(':').next().unwrap();
+        let text = text.replace("127.0.0.1:0", &format!("127.0.0.1:{port}"));
+        std::fs::write(&file, text).unwrap();
+        self.restarted().await
     }
 
     /// Waits until the table of phones has a text so often.

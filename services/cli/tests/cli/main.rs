@@ -4,11 +4,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+mod access;
 mod bench;
+mod credentials;
 mod descriptors;
 mod doctor;
 mod events;
 mod failures;
+mod host;
+mod lease_run;
+mod leases;
 mod operators;
 mod pipe;
 mod processes;

@@ -3,11 +3,15 @@
 use std::collections::HashSet;
 use std::process::Stdio;
 
+use fleetgate_identity::Role;
 use fleetgate_proto::v1::GetRunnerStatusRequest;
 use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
 use tokio::task::JoinSet;
+use tonic::Request;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::transport::Endpoint;
 
-use crate::bench::{APP, Bench, DEVICE, fleetgate};
+use crate::bench::{APP, Bench, DEVICE, STATIC, fleetgate};
 
 /// Typed as if it were a password.
 const SECRET: &str = "canary-7f3a";
@@ -221,10 +225,22 @@ async fn a_history_longer_than_a_page_comes_whole_and_each_command_once() {
     const CALLERS: usize = 4;
     const EACH: usize = 252;
     const COMMANDS: usize = CALLERS * EACH;
-    let bench = Bench::start().await;
-    let client = AutomationServiceClient::connect(bench.server.clone())
-        .await
-        .unwrap();
+    // All of it at once is more than one caller may.
+    let more = "[limits]\ncalls_per_second = 10000\ncall_burst = 10000\n";
+    let bench = Bench::configured(&format!("{STATIC}{more}")).await;
+    let token = bench.token_of("ci", Role::Operator).await;
+    let token = std::fs::read_to_string(token).unwrap();
+    let bearer: AsciiMetadataValue = format!("Bearer {token}").parse().unwrap();
+    let channel = Endpoint::from_shared(bench.server.clone()).unwrap();
+    let client = AutomationServiceClient::with_interceptor(
+        channel.connect().await.unwrap(),
+        move |mut request: Request<()>| {
+            request
+                .metadata_mut()
+                .insert("authorization", bearer.clone());
+            Ok(request)
+        },
+    );
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
         let mut client = client.clone();

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use fleetgate_identity::Role;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
@@ -150,7 +151,8 @@ async fn a_watch_goes_on_where_it_was_when_its_connection_is_lost() {
     let bench = Bench::start().await;
     let udid = bench.phone().udid().to_string();
     let pipe = Pipe::to(&bench.server).await;
-    let mut watcher = Watcher::start(&pipe.server, &["-o", "json"]);
+    let token = bench.token_of("watcher", Role::Viewer).await;
+    let mut watcher = Watcher::start(&pipe.server, &["-o", "json", "--token-file", &token]);
     watcher.until(is_synced).await;
 
     pipe.cut();
@@ -170,7 +172,8 @@ async fn a_watch_goes_on_where_it_was_when_its_connection_is_lost() {
 async fn another_gateway_is_a_gap_and_the_fleet_as_it_is() {
     let bench = Bench::start().await;
     let pipe = Pipe::to(&bench.server).await;
-    let mut watcher = Watcher::start(&pipe.server, &["-o", "json"]);
+    let token = bench.token_of("watcher", Role::Viewer).await;
+    let mut watcher = Watcher::start(&pipe.server, &["-o", "json", "--token-file", &token]);
     watcher.until(is_synced).await;
 
     let bench = bench.restarted().await;
