@@ -25,7 +25,8 @@ pub enum Obstacle {
     },
     /// It is kept for the lease that waits, and commands are on their way there.
     Busy,
-    /// It is kept for a lease that is before this one.
+    /// It is kept for another lease: one that is before this one, or was when it
+    /// got it.
     Reserved {
         /// Which.
         lease: LeaseId,

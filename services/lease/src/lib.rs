@@ -4,26 +4,29 @@
 //! as its owner keeps it alive, and ends:
 //!
 //! ```text
-//!   Create                                    gives back         CANCELLED
-//!     │                                     ┌──────────────────►
-//!     ├─ begins later ─► SCHEDULED ─────────┤ revoked            REVOKED
-//!     │                      │ its time     │
-//!     │                      │ comes        │ gives back         CANCELLED
-//!     │                      ▼              ├──────────────────► REVOKED
-//!     └─ at once ───────► QUEUED ───────────┤ queue_timeout      EXPIRED
-//!                            │              └ too few match when
-//!                            │                it begins to wait  UNSATISFIABLE
-//!                            │ all its phones are kept for it and idle:
-//!                            │ a new epoch
-//!                            ▼
-//!                         ACTIVE ◄─┐
-//!                            │     └ renewed, updated
-//!                            │ gives back, revoked, ttl, max_duration
-//!                            ▼
-//!                         DRAINING: nobody is let in, what is in flight goes on
-//!                            │
-//!                            │ all its phones are idle
-//!                            └────────────► RELEASED, REVOKED or EXPIRED
+//!   Create ── begins later ──► SCHEDULED ── gives back ───► CANCELLED
+//!     │                            │      └─ revoked ──────► REVOKED
+//!     │ begins at once             │ its time comes
+//!     │                            ▼
+//!     └─────────────────────────► QUEUED ─── gives back ───► CANCELLED
+//!                                  │      ├─ revoked ──────► REVOKED
+//!                                  │      ├─ queue_timeout ► EXPIRED
+//!                                  │      └─ too few match ► UNSATISFIABLE
+//!                                  │         when it begins to wait
+//!                                  │
+//!                                  │ all its phones are kept for it and idle:
+//!                                  │ a new epoch
+//!                                  ▼
+//!                               ACTIVE ◄──┐
+//!                                  │  └───┘ renewed, updated
+//!                                  │
+//!                                  │ gives back, revoked, ttl, max_duration
+//!                                  ▼
+//!                              DRAINING: nobody is let in, what is in flight
+//!                                  │     goes on
+//!                                  │
+//!                                  │ all its phones are idle
+//!                                  └───────► RELEASED, REVOKED or EXPIRED
 //! ```
 //!
 //! A phone is in one slot, whatever else becomes of it:
@@ -58,7 +61,8 @@
 //! with the wall clock and stands still while the gateway is down. At its
 //! deadline, and not after it, a lease has ended. A lease with a queue timeout of
 //! zero is gone after the step that it was created in, unless its phones are kept
-//! for it: then it waits until they are idle, and is gone if one of them is lost.
+//! for it: then it waits until they are idle, and is gone if one of them is lost
+//! and no other is free.
 //!
 //! This crate refuses to do anything: it has no tasks, no clock and no storage,
 //! and knows no credentials. The [`Scheduler`] is told what happens ([`Input`])

@@ -173,6 +173,16 @@ fn no_renewal_puts_the_longest_duration_off() {
 }
 
 #[test]
+fn of_two_times_that_end_at_once_the_one_counts_that_no_renewal_puts_off() {
+    let mut desk = Desk::new(1);
+    let mut wish = wish("a", some(1));
+    wish.terms.max_duration = wish.terms.ttl;
+    desk.hold(wish);
+    assert_eq!(desk.pass(secs(60)), "close 1 a, a Draining");
+    assert_eq!(desk.reason("a"), EndReason::MaxDuration);
+}
+
+#[test]
 fn a_lease_that_drains_cannot_be_renewed_or_changed() {
     let mut desk = Desk::new(1);
     desk.hold(wish("a", some(1)));

@@ -52,11 +52,14 @@ fn a_lease_that_does_not_wait_ends_at_once_if_nothing_is_free() {
 fn a_lease_that_does_not_wait_keeps_nothing_back_from_those_that_do() {
     let mut desk = Desk::new(2);
     desk.hold(wish("holder", these(&[1])));
-    desk.ask(wish("pair", some(2)));
-    desk.ask(urgent(1, wish("urgent", these(&[1]))));
-    let made = desk.ask(patient(secs(0), urgent(9, wish("now", some(2)))));
-    assert_eq!(made, "now Created, now Ended");
-    assert_eq!(desk.queue(), "urgent pair");
+    // Both begin in one step, and the one that does not wait is the first.
+    desk.ask(later(10, patient(secs(0), urgent(9, wish("now", some(2))))));
+    desk.ask(later(10, wish("single", some(1))));
+    assert_eq!(
+        desk.pass(secs(10)),
+        "now Queued, single Queued, close 2 single, now Ended"
+    );
+    assert_eq!(desk.reason("now"), EndReason::QueueTimeout);
 }
 
 #[test]
