@@ -356,3 +356,6 @@ async fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
         source,
     })
 }
+
+#[cfg(test)]
+mod tests;

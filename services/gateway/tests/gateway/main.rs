@@ -2,10 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod access;
 mod admin;
 mod answers;
 mod ending;
+mod guarded;
+mod limits;
 mod settings;
 mod support;
 mod telemetry;
+mod tls;
 mod wire;

@@ -85,7 +85,10 @@ fn every_key_is_taken() {
     let clients = files.clients.unwrap();
     assert_eq!((clients.ca, clients.required), ("/ca.pem".into(), true));
     let limits = &config.limits;
-    let counts = (limits.max_queued_commands.get(), limits.max_open_leases.get());
+    let counts = (
+        limits.max_queued_commands.get(),
+        limits.max_open_leases.get(),
+    );
     let rates = (limits.calls_per_second.get(), limits.call_burst.get());
     assert_eq!((rates, counts), ((1, 2), (3, 4)));
 
@@ -122,24 +125,59 @@ fn of_an_issuer_three_things_are_enough() {
     let oidc = settings(&from_file(OIDC).unwrap()).oidc.unwrap();
     assert_eq!(oidc.audience, ["fleetgate"]);
     assert_eq!(oidc.leeway, Duration::from_secs(30));
-    assert_eq!((oidc.principal_claim.as_str(), oidc.roles_claim), ("sub", None));
+    assert_eq!(
+        (oidc.principal_claim.as_str(), oidc.roles_claim),
+        ("sub", None)
+    );
 }
 
 #[test]
 fn a_bad_value_is_named_with_its_line() {
     for (text, line, word) in [
         ("[auth]\nanonymous = \"root\"", 2, "root"),
-        ("[[auth.binding]]\nprincipal = \"alice\"\nrole = \"viewer\"", 2, "alice"),
-        ("[[auth.binding]]\nprincipal = \"oidc:\"\nrole = \"viewer\"", 2, "oidc:"),
-        ("[[auth.binding]]\nprincipal = \"oidc:a\"\nrole = \"owner\"", 3, "owner"),
+        (
+            "[[auth.binding]]\nprincipal = \"alice\"\nrole = \"viewer\"",
+            2,
+            "alice",
+        ),
+        (
+            "[[auth.binding]]\nprincipal = \"oidc:\"\nrole = \"viewer\"",
+            2,
+            "oidc:",
+        ),
+        (
+            "[[auth.binding]]\nprincipal = \"oidc:a\"\nrole = \"owner\"",
+            3,
+            "owner",
+        ),
         ("[[auth.certificate]]\ndns = \"a\"", 1, "role"),
         ("[tls]\nclient_certificate = \"maybe\"", 2, "maybe"),
         ("[limits]\ncalls_per_second = 0", 2, "calls_per_second"),
-        ("[limits]\nmax_queued_commands = 0", 2, "max_queued_commands"),
-        ("[server]\nhosts = [\"http://gateway.lab\"]", 2, "http://gateway.lab"),
-        ("[server]\nhosts = [\"gateway.lab:7700\"]", 2, "gateway.lab:7700"),
-        ("[auth.oidc]\nissuer = \"a\"\njwks = \"/a\"\naudience = []", 4, "audience"),
-        ("[auth.oidc]\nissuer = \"a\"\njwks = \"/a\"\naudience = 1", 4, "audience"),
+        (
+            "[limits]\nmax_queued_commands = 0",
+            2,
+            "max_queued_commands",
+        ),
+        (
+            "[server]\nhosts = [\"http://gateway.lab\"]",
+            2,
+            "http://gateway.lab",
+        ),
+        (
+            "[server]\nhosts = [\"gateway.lab:7700\"]",
+            2,
+            "gateway.lab:7700",
+        ),
+        (
+            "[auth.oidc]\nissuer = \"a\"\njwks = \"/a\"\naudience = []",
+            4,
+            "audience",
+        ),
+        (
+            "[auth.oidc]\nissuer = \"a\"\njwks = \"/a\"\naudience = 1",
+            4,
+            "audience",
+        ),
         ("[admin]\nlisten = \"0.0.0.0:9000\"", 2, "loopback"),
     ] {
         let message = refusal(text);
@@ -151,7 +189,10 @@ fn a_bad_value_is_named_with_its_line() {
 #[test]
 fn parts_that_do_not_go_together_are_refused_with_what_to_do() {
     for (text, words) in [
-        ("[tls]\ncertificate = \"/c.pem\"", ["without key", "private key"]),
+        (
+            "[tls]\ncertificate = \"/c.pem\"",
+            ["without key", "private key"],
+        ),
         ("[tls]\nkey = \"/k.pem\"", ["without certificate", "PEM"]),
         (
             "[tls]\nclient_ca = \"/ca.pem\"\nclient_certificate = \"optional\"",
@@ -161,12 +202,18 @@ fn parts_that_do_not_go_together_are_refused_with_what_to_do() {
             &format!("{TLS}client_certificate = \"required\""),
             ["client_ca", "authorities"],
         ),
-        (&format!("{TLS}client_ca = \"/ca.pem\""), ["client_certificate", "optional or"]),
+        (
+            &format!("{TLS}client_ca = \"/ca.pem\""),
+            ["client_certificate", "optional or"],
+        ),
         (
             "[[auth.certificate]]\ndns = \"a\"\nrole = \"viewer\"",
             ["client_ca", "[tls]"],
         ),
-        ("[[auth.certificate]]\nrole = \"viewer\"", ["one of", "subject, dns, uri"]),
+        (
+            "[[auth.certificate]]\nrole = \"viewer\"",
+            ["one of", "subject, dns, uri"],
+        ),
         (
             "[[auth.certificate]]\ndns = \"a\"\nuri = \"b\"\nrole = \"viewer\"",
             ["one of", "subject, dns, uri"],
@@ -193,7 +240,12 @@ fn an_address_that_others_can_reach_takes_tls_and_a_way_to_know_callers_by() {
     let directory = tempfile::tempdir().unwrap();
     let tokens = directory.path().join("tokens.toml");
     let at = format!("[auth]\ntokens = \"{}\"\n", tokens.display());
-    for address in ["0.0.0.0:7700", "192.168.1.2:7700", "[::]:7700", "[::ffff:10.0.0.1]:1"] {
+    for address in [
+        "0.0.0.0:7700",
+        "192.168.1.2:7700",
+        "[::]:7700",
+        "[::ffff:10.0.0.1]:1",
+    ] {
         let message = refusal(&format!("[server]\nlisten = \"{address}\"\n{at}"));
         for word in [
             address,
@@ -214,7 +266,10 @@ fn an_address_that_others_can_reach_takes_tls_and_a_way_to_know_callers_by() {
     assert!(message.contains("certificate and key"), "{message}");
     assert!(!message.contains("token create"), "{message}");
     let message = refused(&format!("{TLS}{OIDC}[auth]\nanonymous = \"viewer\""));
-    assert!(message.contains("take anonymous out of [auth]"), "{message}");
+    assert!(
+        message.contains("take anonymous out of [auth]"),
+        "{message}"
+    );
 
     exposed(&format!("{TLS}{OIDC}")).unwrap();
     exposed(&format!(
@@ -234,7 +289,12 @@ fn a_variable_cannot_open_what_the_file_closes() {
 
 #[test]
 fn loopback_needs_nothing_and_anonymous_callers_may_be_let_in_there() {
-    for address in ["127.0.0.1:0", "[::1]:0", "127.8.8.8:1", "[::ffff:127.0.0.1]:1"] {
+    for address in [
+        "127.0.0.1:0",
+        "[::1]:0",
+        "127.8.8.8:1",
+        "[::ffff:127.0.0.1]:1",
+    ] {
         let text = format!("server.listen = \"{address}\"\nauth.anonymous = \"admin\"");
         from_file(&text).unwrap();
     }

@@ -1,0 +1,494 @@
+//! What a principal is told of phones: of its own everything, of others that it
+//! may look at what a viewer is, and of all the others nothing.
+
+use fleetgate_gateway::TABLE;
+use fleetgate_identity::{Grant, Role};
+use fleetgate_proto::v1 as pb;
+use fleetgate_proto::v1::fleet_event::Event;
+use fleetgate_proto::v1::ledger_event::Entry;
+use fleetgate_proto::v1::tail_commands_response::Item as Tailed;
+use fleetgate_proto::v1::watch_fleet_response::Item as Watched;
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+use crate::guarded::{Clients, Guarded, LOOSE, RACK_A, RACK_B, detail, in_rack, soon};
+use crate::support::{reason, tap};
+
+/// Admin of rack a, viewer of rack b, nobody elsewhere.
+fn of_two_racks() -> Vec<Grant> {
+    vec![in_rack(Role::Admin, "a"), in_rack(Role::Viewer, "b")]
+}
+
+fn device<T: Default>(set: impl FnOnce(&mut T)) -> T {
+    let mut request = T::default();
+    set(&mut request);
+    request
+}
+
+/// Every call that names a phone, by the name of its method.
+async fn calls_about(clients: &mut Clients, name: &str, id: &str) -> Vec<(&'static str, Status)> {
+    let app = || "com.example.app".to_owned();
+    let point = || tap(name, id).point;
+    let mut answers = Vec::new();
+    macro_rules! ask {
+        ($client:ident . $method:ident, $name:literal, $request:expr) => {
+            let answer = clients.$client.$method($request).await;
+            let status = answer.map_or_else(|status| status, |_| Status::ok(""));
+            answers.push(($name, status));
+        };
+    }
+    ask!(
+        fleet.get_device,
+        "GetDevice",
+        device(|r: &mut pb::GetDeviceRequest| {
+            name.clone_into(&mut r.device);
+        })
+    );
+    ask!(
+        fleet.list_device_transitions,
+        "ListDeviceTransitions",
+        device(|r: &mut pb::ListDeviceTransitionsRequest| name.clone_into(&mut r.device))
+    );
+    ask!(
+        fleet.update_device,
+        "UpdateDevice",
+        device(|r: &mut pb::UpdateDeviceRequest| {
+            name.clone_into(&mut r.device);
+            r.set_labels = [("note".to_owned(), id.to_owned())].into();
+        })
+    );
+    ask!(
+        fleet.cordon_device,
+        "CordonDevice",
+        device(|r: &mut pb::CordonDeviceRequest| {
+            name.clone_into(&mut r.device);
+            r.reason = "a look".to_owned();
+        })
+    );
+    ask!(
+        fleet.uncordon_device,
+        "UncordonDevice",
+        device(|r: &mut pb::UncordonDeviceRequest| {
+            name.clone_into(&mut r.device);
+        })
+    );
+    ask!(
+        fleet.recycle_runner,
+        "RecycleRunner",
+        device(|r: &mut pb::RecycleRunnerRequest| {
+            name.clone_into(&mut r.device);
+        })
+    );
+    ask!(
+        ledger.list_commands,
+        "ListCommands",
+        device(|r: &mut pb::ListCommandsRequest| {
+            name.clone_into(&mut r.device);
+        })
+    );
+    ask!(automation.tap, "Tap", tap(name, id));
+    ask!(
+        automation.long_press,
+        "LongPress",
+        device(|r: &mut pb::LongPressRequest| {
+            name.clone_into(&mut r.device);
+            r.app_bundle_id = app();
+            r.point = point();
+        })
+    );
+    ask!(
+        automation.drag,
+        "Drag",
+        device(|r: &mut pb::DragRequest| {
+            name.clone_into(&mut r.device);
+            r.app_bundle_id = app();
+            r.from = point();
+            r.to = point();
+        })
+    );
+    ask!(
+        automation.type_text,
+        "TypeText",
+        device(|r: &mut pb::TypeTextRequest| {
+            name.clone_into(&mut r.device);
+            r.app_bundle_id = app();
+            r.text = "text".to_owned();
+        })
+    );
+    ask!(
+        automation.press_keyboard_return,
+        "PressKeyboardReturn",
+        device(|r: &mut pb::PressKeyboardReturnRequest| {
+            name.clone_into(&mut r.device);
+            r.app_bundle_id = app();
+        })
+    );
+    ask!(
+        automation.press_keyboard_delete,
+        "PressKeyboardDelete",
+        device(|r: &mut pb::PressKeyboardDeleteRequest| {
+            name.clone_into(&mut r.device);
+            r.app_bundle_id = app();
+        })
+    );
+    ask!(
+        automation.press_button,
+        "PressButton",
+        device(|r: &mut pb::PressButtonRequest| {
+            name.clone_into(&mut r.device);
+            r.button = pb::Button::Home.into();
+        })
+    );
+    ask!(
+        automation.get_viewport,
+        "GetViewport",
+        device(|r: &mut pb::GetViewportRequest| {
+            name.clone_into(&mut r.device);
+            r.app_bundle_id = app();
+        })
+    );
+    ask!(
+        automation.capture_snapshot,
+        "CaptureSnapshot",
+        device(|r: &mut pb::CaptureSnapshotRequest| {
+            name.clone_into(&mut r.device);
+            r.app_bundle_id = app();
+        })
+    );
+    ask!(
+        automation.capture_screenshot,
+        "CaptureScreenshot",
+        device(|r: &mut pb::CaptureScreenshotRequest| name.clone_into(&mut r.device))
+    );
+    ask!(
+        automation.get_runner_status,
+        "GetRunnerStatus",
+        device(|r: &mut pb::GetRunnerStatusRequest| {
+            name.clone_into(&mut r.device);
+        })
+    );
+    ask!(
+        automation.get_runner_command_status,
+        "GetRunnerCommandStatus",
+        device(|r: &mut pb::GetRunnerCommandStatusRequest| {
+            name.clone_into(&mut r.device);
+            r.command_id = "c-1".to_owned();
+        })
+    );
+    ask!(
+        automation.shutdown_runner,
+        "ShutdownRunner",
+        device(|r: &mut pb::ShutdownRunnerRequest| {
+            name.clone_into(&mut r.device);
+        })
+    );
+    answers
+}
+
+/// The role that the row of a method names.
+fn role(method: &str) -> Role {
+    let row = TABLE
+        .iter()
+        .find(|row| row.path.ends_with(&format!("/{method}")));
+    row.unwrap().rule.role().unwrap()
+}
+
+#[tokio::test]
+async fn a_role_is_good_for_the_phones_that_it_is_for() {
+    let guarded = Guarded::knowing([("ann", of_two_racks())], "limits.call_burst = 4000").await;
+    let mut clients = guarded.by(guarded.says("ann")).await;
+    for (method, status) in calls_about(&mut clients, "left", "a").await {
+        let refusals = [
+            Code::Unauthenticated,
+            Code::PermissionDenied,
+            Code::NotFound,
+        ];
+        let is_about_a_command = method == "GetRunnerCommandStatus";
+        assert!(
+            is_about_a_command || !refusals.contains(&status.code()),
+            "{method}: {status:?}"
+        );
+    }
+    let mut denied = Vec::new();
+    for (method, status) in calls_about(&mut clients, "right", "b").await {
+        if role(method) == Role::Viewer {
+            assert_ne!(
+                status.code(),
+                Code::PermissionDenied,
+                "{method}: {status:?}"
+            );
+            continue;
+        }
+        let out_of_scope = (Code::PermissionDenied, "DEVICE_OUT_OF_SCOPE".to_owned());
+        assert_eq!(reason(&status), out_of_scope, "{method}");
+        let details = status.get_error_details();
+        let facts = &details.error_info().unwrap().metadata;
+        assert_eq!(facts["device"], RACK_B, "{method}");
+        assert_eq!(facts["needed"], role(method).to_string(), "{method}");
+        assert_eq!(facts["role"], "viewer", "{method}");
+        denied.push(method);
+    }
+    assert!(denied.len() > 10, "{denied:?}");
+    drop(clients);
+    let entries = guarded.end().await;
+    for method in denied {
+        let is_of = |entry: &&fleetgate_ledger::OperationRow| {
+            let target = entry.operation.target.as_deref().unwrap_or_default();
+            target.ends_with(&format!("/{method}"))
+        };
+        let entry = entries.iter().find(is_of);
+        let entry = &entry.unwrap_or_else(|| panic!("{method}")).operation;
+        assert_eq!(entry.who, "token:ann");
+        assert_eq!(entry.detail["reason"], "DEVICE_OUT_OF_SCOPE");
+        assert_eq!(entry.detail["device"], RACK_B);
+    }
+}
+
+#[tokio::test]
+async fn a_phone_that_may_not_be_looked_at_is_as_one_that_is_not_there() {
+    let guarded = Guarded::knowing([("ann", of_two_racks())], "limits.call_burst = 4000").await;
+    let mut clients = guarded.by(guarded.says("ann")).await;
+    let nothing = "fedcba9876543210fedcba9876543210fedcba98";
+    let hidden = calls_about(&mut clients, LOOSE, "c").await;
+    let absent = calls_about(&mut clients, nothing, "c").await;
+    for ((method, hidden), (_, absent)) in hidden.iter().zip(&absent) {
+        assert_eq!(
+            reason(hidden),
+            (Code::NotFound, "DEVICE_UNKNOWN".to_owned()),
+            "{method}"
+        );
+        assert_eq!(hidden.code(), absent.code(), "{method}");
+        assert_eq!(hidden.message(), absent.message(), "{method}");
+        let facts = |status: &Status| {
+            let details = status.get_error_details();
+            let mut facts = details.error_info().unwrap().metadata.clone();
+            facts.remove("device");
+            facts.remove("command_id");
+            facts
+        };
+        assert_eq!(facts(hidden), facts(absent), "{method}");
+    }
+    // By its alias nothing more is told than was said.
+    guarded
+        .by(&guarded.admin)
+        .await
+        .fleet
+        .update_device(device(|r: &mut pb::UpdateDeviceRequest| {
+            LOOSE.clone_into(&mut r.device);
+            r.alias = Some("secret".to_owned());
+        }))
+        .await
+        .unwrap();
+    for (method, status) in calls_about(&mut clients, "secret", "d").await {
+        assert_eq!(status.code(), Code::NotFound, "{method}");
+        assert!(
+            !format!("{status:?}").contains(LOOSE),
+            "{method}: {status:?}"
+        );
+    }
+    drop(clients);
+    let entries = guarded.end().await;
+    let hidden = entries
+        .iter()
+        .filter(|entry| entry.operation.who == "token:ann");
+    for entry in hidden {
+        assert_eq!(
+            entry.operation.detail["device"], LOOSE,
+            "the record names it"
+        );
+    }
+}
+
+#[tokio::test]
+async fn lists_and_watches_tell_of_phones_that_may_be_looked_at() {
+    let guarded = Guarded::knowing([("ann", of_two_racks())], "").await;
+    let mut ann = guarded.by(guarded.says("ann")).await;
+    let listed = ann
+        .fleet
+        .list_devices(pb::ListDevicesRequest::default())
+        .await
+        .unwrap();
+    let listed: Vec<_> = listed
+        .into_inner()
+        .devices
+        .into_iter()
+        .map(|d| d.udid)
+        .collect();
+    assert_eq!(listed, [RACK_B, RACK_A]);
+    // A page has as many as it may, whoever is between them.
+    let page = pb::ListDevicesRequest {
+        page_size: 2,
+        ..pb::ListDevicesRequest::default()
+    };
+    let page = ann.fleet.list_devices(page).await.unwrap().into_inner();
+    assert_eq!((page.devices.len(), page.next_page_token.as_str()), (2, ""));
+
+    let watch = ann
+        .fleet
+        .watch_fleet(pb::WatchFleetRequest::default())
+        .await;
+    let mut watch = watch.unwrap().into_inner();
+    let mut seen = Vec::new();
+    loop {
+        match soon("the fleet", watch.message())
+            .await
+            .unwrap()
+            .unwrap()
+            .item
+            .unwrap()
+        {
+            Watched::Snapshot(part) => seen.extend(part.devices.into_iter().map(|d| d.udid)),
+            Watched::Synced(_) => break,
+            Watched::Event(_) | Watched::Gap(_) | Watched::Heartbeat(_) => {}
+        }
+    }
+    assert_eq!(seen, [RACK_B, RACK_A]);
+
+    let mut admin = guarded.by(&guarded.admin).await;
+    for name in [LOOSE, RACK_A] {
+        let update = device(|r: &mut pb::UpdateDeviceRequest| {
+            name.clone_into(&mut r.device);
+            r.set_labels = [("note".to_owned(), "new".to_owned())].into();
+        });
+        admin.fleet.update_device(update).await.unwrap();
+    }
+    let next = async |watch: &mut tonic::Streaming<pb::WatchFleetResponse>| loop {
+        let item = soon("a change", watch.message())
+            .await
+            .unwrap()
+            .unwrap()
+            .item;
+        if let Some(Watched::Event(event)) = item
+            && let Some(Event::DeviceChanged(changed)) = event.event
+        {
+            return changed.device.unwrap();
+        }
+    };
+    assert_eq!(
+        next(&mut watch).await.udid,
+        RACK_A,
+        "not a word of the first"
+    );
+    // Labels decide as they are: now it is in a rack.
+    let moved = device(|r: &mut pb::UpdateDeviceRequest| {
+        LOOSE.clone_into(&mut r.device);
+        r.set_labels = [("rack".to_owned(), "b".to_owned())].into();
+    });
+    admin.fleet.update_device(moved).await.unwrap();
+    assert_eq!(next(&mut watch).await.udid, LOOSE);
+    drop((ann, admin, watch));
+    guarded.gateway.shutdown().await;
+}
+
+/// Taps a phone, in vain, and waits until that is on record.
+async fn tapped(admin: &mut Clients, name: &str, id: &str) {
+    let refused = admin.automation.tap(tap(name, id)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+    let request = pb::GetCommandRequest {
+        command_id: id.to_owned(),
+    };
+    let command = admin
+        .ledger
+        .get_command(request)
+        .await
+        .unwrap()
+        .into_inner()
+        .command;
+    assert_ne!(command.unwrap().fate, 0, "it is on record");
+}
+
+#[tokio::test]
+async fn the_ledger_tells_of_commands_to_phones_that_may_be_looked_at() {
+    let guarded = Guarded::knowing([("ann", of_two_racks())], "").await;
+    let mut admin = guarded.by(&guarded.admin).await;
+    for (name, id) in [(RACK_A, "on-a"), (LOOSE, "on-loose"), (RACK_B, "on-b")] {
+        tapped(&mut admin, name, id).await;
+    }
+    let mut ann = guarded.by(guarded.says("ann")).await;
+    let get = |id: &str| pb::GetCommandRequest {
+        command_id: id.to_owned(),
+    };
+    for id in ["on-a", "on-b"] {
+        ann.ledger.get_command(get(id)).await.unwrap();
+    }
+    let hidden = ann.ledger.get_command(get("on-loose")).await.unwrap_err();
+    // Not that it was never sent, which is proof of something else.
+    assert_eq!(reason(&hidden), (Code::NotFound, "NO_RECORD".to_owned()));
+
+    let mut ids = Vec::new();
+    let mut page = pb::ListCommandsRequest {
+        page_size: 1,
+        ..pb::ListCommandsRequest::default()
+    };
+    loop {
+        let listed = ann
+            .ledger
+            .list_commands(page.clone())
+            .await
+            .unwrap()
+            .into_inner();
+        ids.extend(
+            listed
+                .commands
+                .into_iter()
+                .map(|command| command.command_id),
+        );
+        if listed.next_page_token.is_empty() {
+            break;
+        }
+        page.page_token = listed.next_page_token;
+    }
+    assert_eq!(ids, ["on-b", "on-a"]);
+
+    let cordon = device(|r: &mut pb::CordonDeviceRequest| {
+        LOOSE.clone_into(&mut r.device);
+        r.reason = "a look".to_owned();
+    });
+    admin.fleet.cordon_device(cordon).await.unwrap();
+    let cordon = device(|r: &mut pb::CordonDeviceRequest| {
+        RACK_B.clone_into(&mut r.device);
+        r.reason = "a look".to_owned();
+    });
+    ann.fleet.cordon_device(cordon.clone()).await.unwrap_err();
+    admin.fleet.cordon_device(cordon).await.unwrap();
+    // Of a look at the hidden command, and of the cordon.
+    guarded.denials(2).await;
+    let tail = pb::TailCommandsRequest {
+        until_now: true,
+        ..pb::TailCommandsRequest::default()
+    };
+    let mut events = ann.ledger.tail_commands(tail).await.unwrap().into_inner();
+    let mut told = Vec::new();
+    while let Some(message) = soon("an event", events.message()).await.unwrap() {
+        let Some(Tailed::Event(event)) = message.item else {
+            continue;
+        };
+        told.push(match event.entry.unwrap() {
+            Entry::Intended(row) | Entry::Concluded(row) => row.device,
+            Entry::Resolved(resolved) => resolved.command.unwrap().device,
+            Entry::Transition(moved) => moved.device,
+            Entry::Operation(operation) => {
+                let target = operation.target.clone().unwrap_or_default();
+                assert_ne!(operation.who, "ledger");
+                match operation.what.as_str() {
+                    // Its own, whatever it is about.
+                    "deny-call" => {
+                        assert_eq!(operation.who, "token:ann");
+                        assert!(detail(&operation, "reason").is_some());
+                        continue;
+                    }
+                    _ => target,
+                }
+            }
+        });
+    }
+    assert!(told.iter().all(|device| device != LOOSE), "{told:?}");
+    for device in [RACK_A, RACK_B] {
+        assert!(
+            told.iter().any(|told| told == device),
+            "{device} in {told:?}"
+        );
+    }
+    drop((ann, admin, events));
+    guarded.gateway.shutdown().await;
+}
