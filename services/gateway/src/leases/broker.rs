@@ -119,8 +119,8 @@ pub(super) struct Broker {
     told: Instant,
     /// Somebody's place in the line may be another.
     has_moved: bool,
-    /// What is under way on the phones of the lease that ends is ended, too.
-    by_force: bool,
+    /// The lease that ends together with what is under way on its phones.
+    by_force: Option<LeaseId>,
 }
 
 impl Broker {
@@ -172,7 +172,7 @@ impl Broker {
             failing: None,
             told: Instant::now(),
             has_moved: true,
-            by_force: false,
+            by_force: None,
         };
         broker.carry_out(acts);
         broker.flush();

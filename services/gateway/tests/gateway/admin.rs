@@ -22,7 +22,7 @@ async fn get(address: SocketAddr, path: &str, headers: &str) -> (u16, String) {
     (code, body.to_owned())
 }
 
-async fn plain(running: &Running, path: &str) -> (u16, String) {
+pub(crate) async fn plain(running: &Running, path: &str) -> (u16, String) {
     let address = running.gateway.admin_addr().unwrap();
     get(address, path, "Host: 127.0.0.1\r\n").await
 }

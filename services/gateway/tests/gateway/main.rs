@@ -7,6 +7,7 @@ mod admin;
 mod answers;
 mod ending;
 mod guarded;
+mod leases;
 mod limits;
 mod settings;
 mod support;

@@ -57,6 +57,8 @@ impl Broker {
 
     /// Nothing is under way any more behind a door that was closed.
     pub(super) fn is_idle(&mut self, device: Udid, mark: Mark) {
+        // A runner that was ended for it is not the next one's.
+        self.follow();
         self.idle.push_back((device, mark));
         self.carry_out(Vec::new());
     }
@@ -130,7 +132,8 @@ impl Broker {
     fn record(&mut self, lease: &Lease, what: What) {
         let id = lease.id();
         let origin = self.origins.get(id).cloned().unwrap_or_default();
-        let operation = operation(lease, what, self.by_force);
+        let by_force = self.by_force.as_ref() == Some(id);
+        let operation = operation(lease, what, by_force);
         let operation = operation.map(|operation| (id.clone(), operation));
         self.gathered.operations.extend(operation);
         self.gathered.put((id.clone(), row(lease, &origin)));

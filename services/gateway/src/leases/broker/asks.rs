@@ -185,9 +185,9 @@ impl Broker {
         now: bool,
     ) -> Result<(), LeaseError> {
         let lease = self.open_lease(id)?;
-        self.by_force = now;
+        self.by_force = now.then(|| id.clone());
         let revoked = self.end(id, EndReason::Revoked, by.clone(), Some(reason.clone()));
-        self.by_force = false;
+        self.by_force = None;
         revoked?;
         if now && lease.epoch().is_some() {
             if lease.end().is_some() {
