@@ -16,10 +16,10 @@ use fleetgate_identity::Role;
 const LOST: i32 = 125;
 
 /// A command that says that it runs, and goes on until it is told otherwise.
-const UP: &str = "echo up; while :; do sleep 0.05; done";
+pub(crate) const UP: &str = "echo up; while :; do sleep 0.05; done";
 
 /// `lease run` before a gateway, with these options and this command.
-fn lease_run(server: &str, options: &[&str], command: &[&str]) -> Command {
+pub(crate) fn lease_run(server: &str, options: &[&str], command: &[&str]) -> Command {
     let mut run = fleetgate();
     run.args(["--server", server, "lease", "run"])
         .args(options)

@@ -13,6 +13,7 @@ mod events;
 mod failures;
 mod host;
 mod lease_run;
+mod lease_terminal;
 mod leases;
 mod operators;
 mod pipe;

@@ -1,7 +1,7 @@
 //! `devices --watch` on a terminal.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
@@ -18,14 +18,16 @@ const COLUMNS: u16 = 70;
 const ROWS: u16 = 12;
 
 /// A terminal: what it was sent so far, and the end for a program.
-struct Terminal {
+pub(crate) struct Terminal {
     sent: watch::Receiver<String>,
+    /// Where a person types.
+    keys: File,
     end: OwnedFd,
     _reader: JoinSet<()>,
 }
 
 impl Terminal {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&near).unwrap();
         unlockpt(&near).unwrap();
@@ -38,10 +40,12 @@ impl Terminal {
         tcsetwinsize(&near, size).unwrap();
         let name = ptsname(&near, Vec::new()).unwrap();
         let end = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let near = File::from(near);
+        let keys = near.try_clone().unwrap();
         let (sender, sent) = watch::channel(String::new());
         let mut reader = JoinSet::new();
         reader.spawn_blocking(move || {
-            let mut near = File::from(near);
+            let mut near = near;
             let mut buffer = [0; 4096];
             loop {
                 match near.read(&mut buffer) {
@@ -56,13 +60,45 @@ impl Terminal {
         });
         Self {
             sent,
+            keys,
             end,
             _reader: reader,
         }
     }
 
+    /// Types.
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// What was sent so far.
+    pub(crate) fn shown(&self) -> String {
+        self.sent.borrow().clone()
+    }
+
+    /// A program whose input and output it is. It is the one that the program's
+    /// signals come from, too.
+    pub(crate) fn take(&self, program: &Command) -> Command {
+        let program = program.as_std();
+        let mut command = Command::new("setsid");
+        command
+            .arg("--ctty")
+            .arg(program.get_program())
+            .args(program.get_args());
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let end = || Stdio::from(self.end.try_clone().unwrap());
+        command.stdin(end()).stdout(end()).stderr(end());
+        command.kill_on_drop(true);
+        command
+    }
+
     /// Waits until what was sent has this in it so often.
-    async fn until(&mut self, text: &str, times: usize) {
+    pub(crate) async fn until(&mut self, text: &str, times: usize) {
         let shown = self
             .sent
             .wait_for(|sent| sent.matches(text).count() >= times);
