@@ -13,28 +13,47 @@ from fleetgate.v1 import automation_pb2, automation_pb2_grpc, fleet_pb2_grpc
 from conftest import SETTINGS, Gateway, await_attached
 
 COMMAND = """c.command_id, c.device, c.kind, c.mutation, c.app_bundle_id, c.parameters, c.asked, c.caller,
-             c.created_us"""
+             c.created_us, c.principal, c.lease_id, c.lease_epoch"""
+# Those that are left out where a command has none of them.
+LATER = 3
 FATE = """c.command_id, f.revision, f.fate, f.effect, f.reason, f.message, f.warning, f.hint, f.reactivated,
           f.attempts, f.recovered, f.queue_wait_us, f.device_time_us, f.reply, f.reply_bytes, f.why, f.final,
           f.concluded_us"""
-OF_COMMAND = f"SELECT {COMMAND} FROM commands AS c WHERE c.seq = ?"
 OF_FATE = f"SELECT {FATE} FROM fates AS f JOIN commands AS c ON c.seq = f.command_seq WHERE f.seq = ?"
 
 CONTENT = {
     "opened": "SELECT ledger_id, created_us FROM identity WHERE one = ?",
-    "intended": OF_COMMAND,
-    "carried": OF_COMMAND,
-    "recorded": f"SELECT {COMMAND}, {FATE} FROM fates AS f JOIN commands AS c ON c.seq = f.command_seq WHERE f.seq = ?",
     "concluded": OF_FATE,
     "repeated": OF_FATE,
     "resolved": OF_FATE,
     "carried_fate": OF_FATE,
+    "recorded": OF_FATE,
     "operation": "SELECT who, what, target, detail, at_us FROM operations WHERE seq = ?",
     "transition": """SELECT device, from_state, to_state, reason, detail, at_us
                      FROM device_transitions WHERE seq = ?""",
     "pruned": """SELECT ledger_id, chain_seq, chain_hash, pruned_through_us, commands_pruned, at_us
                  FROM checkpoints WHERE seq = ?""",
 }
+OF_COMMAND = f"SELECT {COMMAND} FROM commands AS c WHERE c.seq = ?"
+COMMANDS = {
+    "intended": OF_COMMAND,
+    "carried": OF_COMMAND,
+    "recorded": f"SELECT {COMMAND} FROM fates AS f JOIN commands AS c ON c.seq = f.command_seq WHERE f.seq = ?",
+}
+
+
+def content(database, kind, reference):
+    """The columns that a link binds."""
+    values = []
+    if kind in COMMANDS:
+        command = database.execute(COMMANDS[kind], (reference,)).fetchone()
+        assert command is not None, f"the command of {kind} {reference} is missing"
+        values += command if any(value is not None for value in command[-LATER:]) else command[:-LATER]
+    if kind in CONTENT:
+        row = database.execute(CONTENT[kind], (reference,)).fetchone()
+        assert row is not None, f"what {kind} {reference} binds is missing"
+        values += row
+    return values
 
 
 def encoded(value):
@@ -57,9 +76,8 @@ def walk(path):
         *event, hash_ = link
         seq += 1
         assert event[0] == seq, "a link is missing"
-        content = database.execute(CONTENT[event[1]], (event[2],)).fetchone()
-        assert content is not None, f"what link {seq} binds is missing"
-        hashed = hashlib.sha256(previous + b"".join(map(encoded, [*event, *content])))
+        bound = content(database, event[1], event[2])
+        hashed = hashlib.sha256(previous + b"".join(map(encoded, [*event, *bound])))
         assert hashed.digest() == hash_, f"link {seq} does not hold"
         previous = hash_
         kinds.append(event[1])
@@ -94,11 +112,15 @@ def ledger(lab, tmp_path):
 def test_the_chain_of_a_gateways_ledger_holds(ledger):
     kinds = walk(ledger)
     assert kinds[0] == "opened"
+    with sqlite3.connect(ledger) as database:
+        assert database.execute("SELECT DISTINCT principal FROM commands").fetchall() == [("local",)]
     assert set(kinds) == {"opened", "transition", "intended", "concluded", "recorded"}
     assert kinds.count("intended") == kinds.count("concluded") == 3
 
 
 CHANGES = [
+    ("commands", "principal = 'token:eve' WHERE seq = 1"),
+    ("commands", "principal = NULL WHERE seq = 1"),
     ("fates", "device_time_us = device_time_us + 1 WHERE seq = 2"),
     ("device_transitions", "reason = 'UNPLUGGED'"),
     ("device_transitions", "detail = 'was here'"),
