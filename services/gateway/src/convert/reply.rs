@@ -140,7 +140,9 @@ impl CommandResponse for pb::GetRunnerCommandStatusResponse {
         let command = command.as_deref().and_then(CommandKind::from_word);
         let (error_code, error_message, error_hint) = match error {
             Some(RunnerError { code, .. }) if may_type(command) => {
-                (Some(code.as_str().to_owned()), None, None)
+                // A code that is not the protocol's can be any text.
+                let code = code.known().unwrap_or("REDACTED");
+                (Some(code.to_owned()), None, None)
             }
             Some(RunnerError {
                 code,

@@ -139,29 +139,37 @@ fn a_runners_status_and_its_journal_are_told_in_full() {
 
 #[test]
 fn the_journals_words_on_a_command_that_may_have_typed_are_withheld() {
-    let told = |command: Option<&str>| {
-        let entry = JournalEntry {
-            command_id: "c-9".parse().unwrap(),
-            state: Some(JournalState::Failed),
-            command: command.map(str::to_owned),
-            response_ok: Some(false),
-            response_json: Some(r#"{"ok":false,"error":"cannot type hunter2"}"#.to_owned()),
-            error: Some(RunnerError {
-                code: RunnerCode::CommandFailed,
-                message: "cannot type hunter2".to_owned(),
-                hint: Some("do not type hunter2".to_owned()),
-            }),
-        };
-        let reply = Reply::CommandStatus(entry);
-        pb::GetRunnerCommandStatusResponse::from_reply(receipt(facts()), reply).unwrap()
-    };
+    let told = |command: Option<&str>| told_of(command, RunnerCode::CommandFailed);
     for command in [Some("type"), Some("paste"), None] {
         let message = told(command);
         assert!(!format!("{message:?}").contains("hunter2"), "{command:?}");
         assert_eq!(message.error_code.as_deref(), Some("COMMAND_FAILED"));
         assert_eq!(message.state(), pb::JournalState::Failed);
+        let message = told_of(command, RunnerCode::Other("hunter2".to_owned()));
+        assert_eq!(message.error_code.as_deref(), Some("REDACTED"));
     }
     assert_eq!(told(Some("type")).kind(), pb::CommandKind::Type);
     assert_eq!(told(Some("paste")).kind, None);
     assert!(told(Some("tap")).error_hint.is_some());
+    let other = told_of(Some("tap"), RunnerCode::Other("NEW".to_owned()));
+    assert_eq!(other.error_code.as_deref(), Some("NEW"));
+}
+
+/// An entry about a command of this name that says what was typed, as the API
+/// tells it.
+fn told_of(command: Option<&str>, code: RunnerCode) -> pb::GetRunnerCommandStatusResponse {
+    let entry = JournalEntry {
+        command_id: "c-9".parse().unwrap(),
+        state: Some(JournalState::Failed),
+        command: command.map(str::to_owned),
+        response_ok: Some(false),
+        response_json: Some(r#"{"ok":false,"error":"cannot type hunter2"}"#.to_owned()),
+        error: Some(RunnerError {
+            code,
+            message: "cannot type hunter2".to_owned(),
+            hint: Some("do not type hunter2".to_owned()),
+        }),
+    };
+    let reply = Reply::CommandStatus(entry);
+    pb::GetRunnerCommandStatusResponse::from_reply(receipt(facts()), reply).unwrap()
 }
