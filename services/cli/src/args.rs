@@ -24,6 +24,7 @@ use crate::verbs::history::History;
 use crate::verbs::instances::Instances;
 use crate::verbs::lease::Lease;
 use crate::verbs::ledger::Ledger;
+use crate::verbs::operations::Operations;
 use crate::verbs::recycle::Recycle;
 use crate::verbs::screenshot::Screenshot;
 use crate::verbs::tap::Tap;
@@ -189,6 +190,8 @@ pub(crate) enum Question {
     History(History),
     /// Look one command up
     Command(Command),
+    /// List who did what, and which calls were denied, the newest first
+    Operations(Operations),
 }
 
 impl Cli {
@@ -243,7 +246,8 @@ impl Question {
             | Self::Tap(Tap { output, .. })
             | Self::Type(TypeText { output, .. })
             | Self::Tree(Tree { output, .. })
-            | Self::History(History { output, .. }) => Some(output),
+            | Self::History(History { output, .. })
+            | Self::Operations(Operations { output, .. }) => Some(output),
             Self::Device(device) => Some(device.output()),
             Self::Command(command) => Some(command.output()),
             Self::Lease(lease) => lease.output(),
@@ -270,6 +274,7 @@ impl Question {
             Self::Screenshot(screenshot) => screenshot.run(context).await?,
             Self::History(history) => history.run(context).await?,
             Self::Command(command) => command.run(context).await?,
+            Self::Operations(operations) => operations.run(context).await?,
         }
         Ok(Exit::Done)
     }

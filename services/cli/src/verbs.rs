@@ -10,6 +10,7 @@ pub(crate) mod history;
 pub(crate) mod instances;
 pub(crate) mod lease;
 pub(crate) mod ledger;
+pub(crate) mod operations;
 pub(crate) mod recycle;
 pub(crate) mod screenshot;
 pub(crate) mod tap;

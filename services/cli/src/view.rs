@@ -9,6 +9,7 @@ pub(crate) mod event;
 pub(crate) mod fleet;
 pub(crate) mod instance;
 pub(crate) mod lease;
+pub(crate) mod operation;
 pub(crate) mod receipt;
 pub(crate) mod record;
 pub(crate) mod token;

@@ -25,7 +25,9 @@ pub(crate) use lease::{
     lease, list_leases, only_lease_id, revoke_lease, update_lease,
 };
 pub(crate) use operators::{cordon_device, reason, update_device};
-pub(crate) use record::{command_query, event, fate_change, pending_record, record};
+pub(crate) use record::{
+    command_query, event, fate_change, operation_query, operation_record, pending_record, record,
+};
 pub(crate) use reply::CommandResponse;
 pub(crate) use request::{Asked, CommandRequest, ask};
 pub(crate) use time::timestamp;

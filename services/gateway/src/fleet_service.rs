@@ -32,7 +32,7 @@ use acts::Acts;
 const PROTOCOL_VERSION: u32 = 1;
 
 /// What this gateway can do, by name. A name is never taken back.
-const CAPABILITIES: [&str; 19] = [
+const CAPABILITIES: [&str; 20] = [
     "automation",
     "command-history",
     "command-ids",
@@ -49,6 +49,7 @@ const CAPABILITIES: [&str; 19] = [
     "leases",
     "lost-reply-recovery",
     "never-sent-proof",
+    "operation-history",
     "runner-launching",
     "runner-recycling",
     "screenshot-streaming",

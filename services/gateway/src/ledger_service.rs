@@ -1,5 +1,5 @@
 //! `LedgerService`: what became of every command, as far as its caller may look
-//! at the phones.
+//! at the phones; and what was done besides, by whom.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,10 @@ use prost::Message;
 use tonic::{Request, Response, Status};
 
 use crate::access::Caller;
-use crate::convert::{Violations, command_query, fate_change, pending_record, record};
+use crate::convert::{
+    Violations, command_query, fate_change, operation_query, operation_record, pending_record,
+    record,
+};
 use crate::core::Core;
 use crate::deadline::Deadline;
 use crate::status;
@@ -108,11 +111,32 @@ impl LedgerApi {
             commands: page.commands.into_iter().map(record).collect(),
             next_page_token: page.next.map(|token| token.to_string()).unwrap_or_default(),
         };
-        let (bytes, limit) = (reply.encoded_len(), self.core.max_reply_bytes());
+        self.fits(reply)
+    }
+
+    /// Whoever may ask at all is told of everybody.
+    async fn operations(
+        &self,
+        request: pb::ListOperationsRequest,
+    ) -> Result<pb::ListOperationsResponse, Status> {
+        let query =
+            operation_query(request).map_err(|violations| status::invalid(violations.into()))?;
+        let page = self.core.ledger().operations(query).await;
+        let page = page.map_err(|error| status::ledger(&error))?;
+        let reply = pb::ListOperationsResponse {
+            operations: page.operations.into_iter().map(operation_record).collect(),
+            next_page_token: page.next.map(|token| token.to_string()).unwrap_or_default(),
+        };
+        self.fits(reply)
+    }
+
+    /// A page, unless it is larger than a reply may be.
+    fn fits<T: Message>(&self, page: T) -> Result<T, Status> {
+        let (bytes, limit) = (page.encoded_len(), self.core.max_reply_bytes());
         if bytes > limit {
             Err(status::page_too_large(bytes, limit))
         } else {
-            Ok(reply)
+            Ok(page)
         }
     }
 }
@@ -139,6 +163,16 @@ impl LedgerService for LedgerApi {
     ) -> Result<Response<pb::ListCommandsResponse>, Status> {
         let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let page = self.page(request.into_inner(), &caller);
+        let page = deadline.bound(page).await?;
+        Ok(Response::new(page))
+    }
+
+    async fn list_operations(
+        &self,
+        request: Request<pb::ListOperationsRequest>,
+    ) -> Result<Response<pb::ListOperationsResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let page = self.operations(request.into_inner());
         let page = deadline.bound(page).await?;
         Ok(Response::new(page))
     }

@@ -26,6 +26,10 @@ pub struct CommandQuery {
     pub from: Option<SystemTime>,
     /// Recorded before this time.
     pub to: Option<SystemTime>,
+    /// Asked for by this principal.
+    pub principal: Option<String>,
+    /// Carried out under the lease of this id.
+    pub lease: Option<String>,
     /// At most this many; 0 means 100, more than 1000 means 1000.
     pub page_size: u32,
     /// Where the last page ended; of use only with the same filters.
@@ -74,13 +78,10 @@ pub(crate) async fn commands(
     query: CommandQuery,
 ) -> Result<CommandPage, ReadError> {
     let filter = Filter::of(&query);
+    let scope = Scope::Commands(pages::digest(&filter)?);
     let size = pages::size(query.page_size);
     let (before, floor) = match query.page_token {
-        Some(PageToken {
-            before,
-            floor,
-            scope: Scope::Commands(of),
-        }) if of == filter => (before, floor),
+        Some(token) if token.scope == scope => (token.before, token.floor),
         Some(_) => return Err(LedgerError::PageTokenMismatch.into()),
         None => range(pool, &filter).await?,
     };
@@ -101,7 +102,7 @@ pub(crate) async fn commands(
     let next = commands.last().filter(|_| more).map(|last| PageToken {
         before: last.seq,
         floor,
-        scope: Scope::Commands(filter),
+        scope,
     });
     Ok(CommandPage { commands, next })
 }
@@ -147,6 +148,17 @@ async fn read_slice(
             &mut sql,
             filter.kinds.iter().map(|kind| kind.as_str().to_owned()),
         );
+    }
+    // Without an index: a slice is soon looked through, and every command would
+    // pay for two more.
+    for (column, value) in [
+        ("principal", &filter.principal),
+        ("lease_id", &filter.lease),
+    ] {
+        if let Some(value) = value {
+            sql.push(" AND c.").push(column).push(" = ");
+            sql.push_bind(value.as_str());
+        }
     }
     push_fates(&mut sql, filter, low, before)?;
     push_times(&mut sql, filter);

@@ -1,9 +1,9 @@
 //! Where a page ended.
 //!
-//! A token carries its query, or a hash of it, so that it cannot be used with
-//! others, and the range of rows that is left. To clients it is opaque. It is
-//! no secret and not signed: whoever forges one reads other pages of what the
-//! query may read anyway.
+//! A token carries what is asked for, or a hash of it, so that it cannot be used
+//! for anything else, and the range of rows that is left. To clients it is
+//! opaque. It is no secret and not signed: whoever forges one reads other pages
+//! of what the query may read anyway.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +35,8 @@ pub struct PageToken {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Scope {
-    Commands(Filter),
+    /// With filters of this hash.
+    Commands(String),
     /// Of this phone.
     Transitions(Udid),
     /// With filters of this hash.
@@ -45,14 +46,15 @@ pub(crate) enum Scope {
 }
 
 /// What a query asks for, in one spelling.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Filter {
     pub(crate) device: Option<Udid>,
     pub(crate) kinds: Vec<CommandKind>,
     pub(crate) fates: Vec<Option<Fate>>,
     pub(crate) from_us: Option<i64>,
     pub(crate) to_us: Option<i64>,
+    pub(crate) principal: Option<String>,
+    pub(crate) lease: Option<String>,
 }
 
 impl Filter {
@@ -69,6 +71,8 @@ impl Filter {
             fates,
             from_us: query.from.map(bound),
             to_us: query.to.map(bound),
+            principal: query.principal.clone(),
+            lease: query.lease.clone(),
         }
     }
 }

@@ -67,8 +67,27 @@ fn a_history_filters_by_words_and_refuses_others() {
     let line =
         "fleetgate history --device phone --kind tap --kind long_press --fate pending --since 15m";
     assert!(parse(line).is_ok());
+    assert!(parse("fleetgate history --principal token:ci --lease l-1").is_ok());
     assert!(parse("fleetgate history --kind hover").is_err());
     assert!(parse("fleetgate history --limit 0").is_err());
+}
+
+#[test]
+fn operations_are_filtered_and_limited() {
+    for good in [
+        "fleetgate operations",
+        "fleetgate operations --who token:ci --what deny-call --target l-1 --since 15m -o json",
+        "fleetgate operations --limit 5000 --output json",
+    ] {
+        assert!(parse(good).is_ok(), "{good}");
+    }
+    for bad in [
+        "fleetgate operations --limit 0",
+        "fleetgate operations --since never",
+        "fleetgate operations deny-call",
+    ] {
+        assert!(parse(bad).is_err(), "{bad}");
+    }
 }
 
 #[test]
@@ -84,6 +103,8 @@ fn events_are_exported_or_followed_and_never_filtered() {
         "fleetgate history --export --follow",
         "fleetgate history --export --device phone",
         "fleetgate history --follow --limit 5",
+        "fleetgate history --follow --principal token:ci",
+        "fleetgate history --export --lease l-1",
         "fleetgate history --after abc --kind tap",
     ] {
         assert!(parse(bad).is_err(), "{bad}");

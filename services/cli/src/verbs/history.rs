@@ -24,7 +24,16 @@ use events::Events;
 const MAX_PAGE_SIZE: u32 = 1000;
 
 /// What says nothing to a stream of events.
-const FILTERS: [&str; 6] = ["device", "kind", "fate", "since", "until", "limit"];
+const FILTERS: [&str; 8] = [
+    "device",
+    "kind",
+    "fate",
+    "principal",
+    "lease",
+    "since",
+    "until",
+    "limit",
+];
 
 /// List commands and their fates, the newest first.
 #[derive(Debug, Args)]
@@ -43,6 +52,12 @@ pub(crate) struct History {
     /// Only with this fate; may be repeated
     #[arg(long, value_parser = words::fate_parser())]
     fate: Vec<Fate>,
+    /// Only what this principal asked for, such as token:ci
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+    /// Only what was carried out under this lease
+    #[arg(long, value_name = "ID")]
+    lease: Option<String>,
     /// Only from then on: a time in UTC (2026-11-30T12:00:00Z) or how long ago
     /// (15m)
     #[arg(long, value_name = "WHEN", value_parser = when::parse)]
@@ -110,6 +125,8 @@ impl History {
             end_time: self.until.map(prost_types::Timestamp::from),
             page_size: 0,
             page_token: String::new(),
+            principal: self.principal.unwrap_or_default(),
+            lease_id: self.lease.unwrap_or_default(),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::time::UNIX_EPOCH;
 
 use fleetgate_ledger::{
-    Checkpoint, CommandQuery, CommandRow, Conclusion, EventKind, LeaseStamp, LedgerEvent, Outcome,
-    PageToken, Subject,
+    Checkpoint, CommandQuery, CommandRow, Conclusion, EventKind, LeaseStamp, LedgerEvent,
+    Operation, OperationQuery, OperationRow, Outcome, PageToken, Subject,
 };
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::ledger_event::Entry;
@@ -103,12 +103,7 @@ pub(crate) fn event(event: LedgerEvent) -> pb::LedgerEvent {
         carried: matches!(kind, EventKind::Carried | EventKind::CarriedFate),
         entry: Some(match subject {
             Subject::Command(row) => command_entry(kind, *row),
-            Subject::Operation(operation) => Entry::Operation(pb::Operation {
-                who: operation.who,
-                what: operation.what,
-                target: operation.target,
-                detail: Some(structure(operation.detail)),
-            }),
+            Subject::Operation(done) => Entry::Operation(operation(done)),
             Subject::Transition(moved) => Entry::Transition(transition(moved)),
             Subject::Ledger { ledger_id } => Entry::Operation(pb::Operation {
                 who: "ledger".to_owned(),
@@ -123,6 +118,30 @@ pub(crate) fn event(event: LedgerEvent) -> pb::LedgerEvent {
                 detail: Some(structure(pruned(&checkpoint))),
             }),
         }),
+    }
+}
+
+/// An operation and its place on record as the API tells them.
+pub(crate) fn operation_record(row: OperationRow) -> pb::OperationRecord {
+    pb::OperationRecord {
+        seq: u64::try_from(row.seq).unwrap_or_default(),
+        time: Some(timestamp(row.at)),
+        operation: Some(operation(row.operation)),
+    }
+}
+
+fn operation(operation: Operation) -> pb::Operation {
+    let Operation {
+        who,
+        what,
+        target,
+        detail,
+    } = operation;
+    pb::Operation {
+        who,
+        what,
+        target,
+        detail: Some(structure(detail)),
     }
 }
 
@@ -182,12 +201,7 @@ pub(crate) fn command_query(
     }
     let size =
         page_size(request.page_size, &mut violations).and_then(|size| u32::try_from(size).ok());
-    let token = match request.page_token.as_str() {
-        "" => Some(None),
-        token => violations
-            .take("page_token", token.parse::<PageToken>())
-            .map(Some),
-    };
+    let token = page_token(&request.page_token, &mut violations);
     let query = || {
         Some(CommandQuery {
             device: None,
@@ -195,11 +209,56 @@ pub(crate) fn command_query(
             fates: fates?,
             from: from?,
             to: to?,
+            principal: given(request.principal),
+            lease: given(request.lease_id),
             page_size: size?,
             page_token: token?,
         })
     };
     violations.finish(query())
+}
+
+/// A query of operations from its message.
+pub(crate) fn operation_query(
+    request: pb::ListOperationsRequest,
+) -> Result<OperationQuery, Vec<Violation>> {
+    let pb::ListOperationsRequest {
+        who,
+        what,
+        target,
+        start_time,
+        page_size: size,
+        page_token: token,
+    } = request;
+    let mut violations = Violations::default();
+    let since = moment("start_time", start_time, &mut violations);
+    let size = page_size(size, &mut violations).and_then(|size| u32::try_from(size).ok());
+    let token = page_token(&token, &mut violations);
+    let query = || {
+        Some(OperationQuery {
+            who: given(who),
+            what: given(what),
+            target: given(target),
+            since: since?,
+            page_size: size?,
+            page_token: token?,
+        })
+    };
+    violations.finish(query())
+}
+
+/// A name that is asked for, unless any is meant.
+fn given(name: String) -> Option<String> {
+    Some(name).filter(|name| !name.is_empty())
+}
+
+/// Where the page before ended. `None` if it is wrong.
+#[expect(clippy::option_option, reason = "absent and wrong are not the same")]
+fn page_token(token: &str, violations: &mut Violations) -> Option<Option<PageToken>> {
+    match token {
+        "" => Some(None),
+        token => violations.take("page_token", token.parse()).map(Some),
+    }
 }
 
 fn each<T>(

@@ -85,6 +85,74 @@ async fn they_are_kept_and_shown_wherever_a_command_is() {
 }
 
 #[tokio::test]
+async fn commands_are_found_by_who_asked_for_them_and_by_their_lease() {
+    let place = Place::new();
+    let ledger = place.open().await;
+    let other = LeaseStamp {
+        id: "lease-2".to_owned(),
+        ..stamp(8)
+    };
+    for (name, principal, lease) in [
+        ("a", Some("token:ci"), Some(stamp(7))),
+        ("b", Some("token:ci"), None),
+        ("c", None, None),
+        ("d", Some("oidc:ada"), Some(other)),
+        ("e", Some("token:ci"), Some(stamp(9))),
+    ] {
+        ledger.intend(of(name, principal, lease)).await.unwrap();
+    }
+    for (principal, lease, expected) in [
+        ("", "", "e d c b a"),
+        ("token:ci", "", "e b a"),
+        ("oidc:ada", "", "d"),
+        ("", "lease-1", "e a"),
+        ("", "lease-2", "d"),
+        ("token:ci", "lease-1", "e a"),
+        ("oidc:ada", "lease-1", ""),
+        ("token:c", "", ""),
+        ("", "LEASE-1", ""),
+    ] {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let query = CommandQuery {
+            principal: some(principal),
+            lease: some(lease),
+            ..CommandQuery::default()
+        };
+        let page = ledger.commands(query).await.unwrap();
+        let ids = page.commands.iter().map(|row| row.command_id.as_str());
+        let found = ids.collect::<Vec<_>>().join(" ");
+        assert_eq!(found, expected, "{principal} {lease}");
+    }
+    ledger.close().await;
+}
+
+/// However long the names are that somebody asks for.
+#[tokio::test]
+async fn the_token_of_a_page_is_short() {
+    let place = Place::new();
+    let ledger = place.open().await;
+    let name = "n".repeat(100_000);
+    for id in ["a", "b"] {
+        ledger.intend(of(id, Some(&name), None)).await.unwrap();
+    }
+    let query = CommandQuery {
+        principal: Some(name),
+        page_size: 1,
+        ..CommandQuery::default()
+    };
+    let first = ledger.commands(query.clone()).await.unwrap();
+    let token = first.next.unwrap().to_string();
+    assert!(token.len() < 500, "{token}");
+    let rest = CommandQuery {
+        page_token: Some(token.parse().unwrap()),
+        ..query
+    };
+    let rest = ledger.commands(rest).await.unwrap();
+    assert_eq!(rest.commands[0].command_id.as_str(), "a");
+    ledger.close().await;
+}
+
+#[tokio::test]
 async fn an_epoch_that_the_file_has_no_room_for_is_refused_alone() {
     let place = Place::new();
     let ledger = place.open().await;

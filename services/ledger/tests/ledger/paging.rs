@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use fleetgate_ledger::{
-    CommandQuery, CommandRow, Ledger, LedgerError, NewIntent, NewRecord, Outcome, PageToken,
+    CommandQuery, CommandRow, LeaseStamp, Ledger, LedgerError, NewIntent, NewRecord, Outcome,
+    PageToken,
 };
 use fleetgate_runner::{CommandKind, Effect, Fate, Udid};
 use rand::rngs::StdRng;
@@ -21,6 +22,8 @@ const FATES: [Option<Fate>; 6] = [
     Some(Fate::Failed),
     Some(Fate::Unknown),
 ];
+const PRINCIPALS: [Option<&str>; 3] = [None, Some("token:ci"), Some("oidc:ada")];
+const LEASES: [Option<&str>; 4] = [None, Some("l-1"), Some("l-2"), Some("l-3")];
 
 fn devices() -> Vec<Udid> {
     [
@@ -47,9 +50,17 @@ async fn filled(place: &Place, random: &mut StdRng) -> (Ledger, Vec<String>) {
                 } else {
                     Some(Fate::Completed)
                 };
+                let lease = LEASES.choose(random).unwrap();
+                let lease = lease.map(|id| LeaseStamp {
+                    id: id.to_owned(),
+                    epoch: 1,
+                });
+                let principal = PRINCIPALS.choose(random).unwrap();
                 let command = NewIntent {
                     device: devices.choose(random).unwrap().clone(),
                     kind: *CommandKind::ALL.choose(random).unwrap(),
+                    principal: principal.map(ToOwned::to_owned),
+                    lease,
                     ..tap(id)
                 };
                 let ledger = &ledger;
@@ -124,6 +135,11 @@ fn naive(rows: &[CommandRow], query: &CommandQuery) -> Vec<CommandRow> {
         .filter(|row| query.fates.is_empty() || query.fates.contains(&fate(row)))
         .filter(|row| query.from.is_none_or(|from| row.created >= from))
         .filter(|row| query.to.is_none_or(|to| row.created < to))
+        .filter(|row| query.principal.is_none() || query.principal == row.principal)
+        .filter(|row| {
+            let lease = row.lease.as_ref().map(|lease| &lease.id);
+            query.lease.is_none() || query.lease.as_ref() == lease
+        })
         .cloned()
         .collect()
 }
@@ -135,6 +151,12 @@ fn any_query(rows: &[CommandRow], random: &mut StdRng) -> CommandQuery {
             .random_bool(0.4)
             .then(|| created + Duration::from_nanos(random.random_range(0..2000)))
     };
+    // Seldom, so that not all of them find nothing.
+    let some = |names: &[Option<&str>], random: &mut StdRng| {
+        let name = *names.choose(random).unwrap();
+        name.filter(|_| random.random_bool(0.3))
+            .map(ToOwned::to_owned)
+    };
     let (from, to) = (time(random), time(random));
     let (some_kinds, some_fates) = (random.random_range(0..4), random.random_range(0..4));
     CommandQuery {
@@ -145,6 +167,8 @@ fn any_query(rows: &[CommandRow], random: &mut StdRng) -> CommandQuery {
         fates: FATES.into_iter().sample(random, some_fates),
         from,
         to,
+        principal: some(&PRINCIPALS, random),
+        lease: some(&LEASES, random),
         page_size: random.random_range(1..=1000),
         page_token: None,
     }
@@ -284,6 +308,14 @@ async fn a_token_is_good_for_its_own_filters_only() {
         },
         CommandQuery {
             to: Some(SystemTime::now()),
+            ..again.clone()
+        },
+        CommandQuery {
+            principal: Some("token:ci".to_owned()),
+            ..again.clone()
+        },
+        CommandQuery {
+            lease: Some("l-1".to_owned()),
             ..again.clone()
         },
     ];
