@@ -123,7 +123,8 @@ pub struct ServerConfig {
     #[serde(deserialize_with = "values::interval")]
     pub http2_keepalive_timeout: Duration,
     /// How often a stream without an end is sent a message although there is
-    /// nothing to tell. Default `15s`.
+    /// nothing to tell, and how often it is looked at whether its caller is still
+    /// let in. Default `15s`.
     #[serde(deserialize_with = "values::interval")]
     pub heartbeat_interval: Duration,
     /// How long a TCP connection is idle before the kernel probes it, in whole

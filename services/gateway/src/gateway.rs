@@ -174,6 +174,7 @@ impl Gateway {
             access.clone(),
             Rates::new(&config.limits),
             metrics.counters(),
+            config.server.heartbeat_interval,
         );
         let recorder = Recorder::new(ledger.clone(), pending.clone(), chronicle.clone());
         let settle_patience = overrides.budgets.of(SETTLE_PATIENCE);

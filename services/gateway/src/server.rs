@@ -17,6 +17,7 @@
 
 mod access;
 mod connections;
+mod lasting;
 mod metadata;
 mod origin;
 mod routes;

@@ -41,9 +41,9 @@ mod tests;
 mod used;
 
 pub(crate) use access::{
-    DEVICE_OUT_OF_SCOPE, QUOTA_EXCEEDED, RATE_LIMITED, ROLE_TOO_LOW, credentials_missing,
-    device_out_of_scope, fleet_out_of_scope, method_unknown, no_caller, rate_limited, role_too_low,
-    too_many_commands, unauthenticated,
+    CREDENTIALS_CHANGED, DEVICE_OUT_OF_SCOPE, QUOTA_EXCEEDED, RATE_LIMITED, ROLE_TOO_LOW,
+    credentials_changed, credentials_missing, device_out_of_scope, fleet_out_of_scope,
+    method_unknown, no_caller, rate_limited, role_too_low, too_many_commands, unauthenticated,
 };
 pub(crate) use acts::{not_set, unrecorded};
 pub(crate) use fleet::{cordoned, not_recycled, quarantined};

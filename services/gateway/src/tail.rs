@@ -16,8 +16,9 @@
 //! room, and a query that stood still in the middle would keep its connection.
 //! A few readers who do not read would then be all that the ledger can serve.
 //!
-//! Who may not look at the whole fleet is told of its own acts, and of what
-//! happened to phones that it may look at, as their labels are by then.
+//! Who may not look at the whole fleet is told of what happened to phones that it
+//! may look at, as their labels are by then. Of what was done otherwise, an
+//! operator of the whole fleet is told, and everybody of what they did themselves.
 //!
 //! Invariant: events come in order, and of those that its reader may hear of
 //! none is left out but behind a gap.
@@ -25,6 +26,7 @@
 use std::time::{Duration, SystemTime};
 use std::vec;
 
+use fleetgate_identity::Role;
 use fleetgate_ledger::{Cursor, Ledger, LedgerError, LedgerEvent, Subject};
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::tail_commands_response::Item;
@@ -83,17 +85,18 @@ impl Reader {
     fn may_hear(&self, event: &LedgerEvent) -> bool {
         let Self { access, caller } = self;
         let sees = |device: &Udid| access.may_see(caller, device);
-        sees_everything(caller)
-            || match &event.subject {
-                Subject::Command(row) => sees(&row.device),
-                Subject::Transition(moved) => sees(&moved.device),
-                Subject::Operation(operation) => {
-                    let device = operation.target.as_ref();
-                    let device = device.and_then(|target| target.parse().ok());
-                    operation.who == caller.name() || device.is_some_and(|device| sees(&device))
-                }
-                Subject::Ledger { .. } | Subject::Checkpoint(_) => false,
+        match &event.subject {
+            Subject::Command(row) => sees(&row.device),
+            Subject::Transition(moved) => sees(&moved.device),
+            Subject::Operation(operation) => {
+                let device = operation.target.as_ref();
+                let device = device.and_then(|target| target.parse().ok());
+                caller.principal.fleet_wide() >= Some(Role::Operator)
+                    || operation.who == caller.name()
+                    || device.is_some_and(|device| sees(&device))
             }
+            Subject::Ledger { .. } | Subject::Checkpoint(_) => sees_everything(caller),
+        }
     }
 }
 

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Credentials end here: the header is taken out of the request, so that nothing
-//! below can tell of it.
+//! below can tell of it. What they are kept for is to ask again while a stream
+//! lasts ([`lasting`](super::lasting)).
 //!
 //! Invariant: a handler of a method that is not open is not called without a
 //! [`Caller`].
@@ -21,18 +22,21 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use fleetgate_identity::{AuthError, Authenticator, Credentials, Principal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Request, Response};
+use tokio::time::sleep;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::transport::server::TcpConnectInfo;
 use tower::{Layer, Service};
 use tracing::Span;
 
+use super::lasting::until;
 use super::tls::PeerCertificate;
 use crate::access::{Access, Caller, Denial, Rates, Rule, find};
 use crate::metrics::Counters;
@@ -48,6 +52,8 @@ struct Keepers {
     access: Access,
     rates: Rates,
     counters: Counters,
+    /// How often the caller of a stream is asked again.
+    interval: Duration,
 }
 
 impl Admission {
@@ -56,12 +62,14 @@ impl Admission {
         access: Access,
         rates: Rates,
         counters: Counters,
+        interval: Duration,
     ) -> Self {
         Self(Arc::new(Keepers {
             authenticator,
             access,
             rates,
             counters,
+            interval,
         }))
     }
 }
@@ -70,7 +78,7 @@ impl Keepers {
     /// Who makes a call, if it may be made.
     async fn admit(
         &self,
-        shown: Shown,
+        shown: &Shown,
         method: &'static str,
         rule: Rule,
     ) -> Result<Caller, Status> {
@@ -101,21 +109,41 @@ impl Keepers {
         }
     }
 
-    async fn who(&self, shown: Shown, method: &'static str) -> Result<Principal, Status> {
-        let credentials = Credentials {
-            authorization: shown.authorization.as_ref().map(HeaderValue::as_bytes),
-            certificate: shown.certificate.as_ref().map(PeerCertificate::der),
+    async fn who(&self, shown: &Shown, method: &'static str) -> Result<Principal, Status> {
+        let who = self.authenticator.authenticate(shown.credentials()).await;
+        who.map_err(|error| self.unknown(&error, shown, method))
+    }
+
+    /// Waits until the caller of a stream is not let in any more; says why.
+    async fn refused(&self, shown: Shown, caller: Caller) -> Status {
+        loop {
+            sleep(self.interval).await;
+            match self.authenticator.authenticate(shown.credentials()).await {
+                Ok(principal) if principal == caller.principal => {}
+                Ok(_) => {
+                    self.deny(&caller, status::CREDENTIALS_CHANGED);
+                    return status::credentials_changed();
+                }
+                // It was known a moment ago.
+                Err(AuthError::Unavailable) => {}
+                Err(
+                    error @ (AuthError::Missing
+                    | AuthError::Invalid { .. }
+                    | AuthError::Expired { .. }),
+                ) => return self.unknown(&error, &shown, caller.method),
+            }
+        }
+    }
+
+    /// Puts on record that a caller is not known; gives what it is told.
+    fn unknown(&self, error: &AuthError, shown: &Shown, method: &'static str) -> Status {
+        let denial = Denial::of_nobody(method, shown.address, status::no_caller(error));
+        let denial = match error {
+            AuthError::Invalid { why } => denial.because(why),
+            AuthError::Missing | AuthError::Expired { .. } | AuthError::Unavailable => denial,
         };
-        let who = self.authenticator.authenticate(credentials).await;
-        who.map_err(|error| {
-            let denial = Denial::of_nobody(method, shown.address, status::no_caller(&error));
-            let denial = match &error {
-                AuthError::Invalid { why } => denial.because(why),
-                AuthError::Missing | AuthError::Expired { .. } | AuthError::Unavailable => denial,
-            };
-            self.access.denials().record(denial);
-            status::unauthenticated(&error)
-        })
+        self.access.denials().record(denial);
+        status::unauthenticated(error)
     }
 
     fn deny(&self, caller: &Caller, reason: &'static str) {
@@ -132,6 +160,13 @@ struct Shown {
 }
 
 impl Shown {
+    fn credentials(&self) -> Credentials<'_> {
+        Credentials {
+            authorization: self.authorization.as_ref().map(HeaderValue::as_bytes),
+            certificate: self.certificate.as_ref().map(PeerCertificate::der),
+        }
+    }
+
     /// Takes it out of a request.
     fn by<B>(request: &mut Request<B>) -> Self {
         let address = request.extensions().get::<TcpConnectInfo>();
@@ -147,7 +182,8 @@ impl Shown {
 /// them counts must not depend on who reads them.
 fn take_authorization(headers: &mut HeaderMap) -> Option<HeaderValue> {
     let is_single = headers.get_all(AUTHORIZATION).iter().nth(1).is_none();
-    let first = headers.remove(AUTHORIZATION)?;
+    let mut first = headers.remove(AUTHORIZATION)?;
+    first.set_sensitive(true);
     Some(if is_single {
         first
     } else {
@@ -203,10 +239,12 @@ where
         let mut inner = std::mem::replace(&mut self.inner, next);
         let Admission(keepers) = self.admission.clone();
         async move {
-            match keepers.admit(shown, row.path, row.rule).await {
+            match keepers.admit(&shown, row.path, row.rule).await {
                 Ok(caller) => {
-                    request.extensions_mut().insert(caller);
-                    inner.call(request).await
+                    request.extensions_mut().insert(caller.clone());
+                    let reply = inner.call(request).await?;
+                    let refused = async move { keepers.refused(shown, caller).await };
+                    Ok(until(refused, reply))
                 }
                 Err(refused) => Ok(refused.into_http()),
             }

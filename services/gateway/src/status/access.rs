@@ -16,6 +16,8 @@ use crate::access::TooMany;
 
 /// A call without a word on who makes it.
 const CREDENTIALS_MISSING: &str = "CREDENTIALS_MISSING";
+/// A caller that is another than when it was let in.
+pub(crate) const CREDENTIALS_CHANGED: &str = "CREDENTIALS_CHANGED";
 /// A role that the caller has nowhere.
 pub(crate) const ROLE_TOO_LOW: &str = "ROLE_TOO_LOW";
 /// A role that the caller has, but not here.
@@ -39,6 +41,18 @@ pub(crate) fn credentials_missing() -> Status {
         Code::Unauthenticated,
         CREDENTIALS_MISSING,
         "the call does not say who makes it",
+    )
+    .facts(Facts::default().hint(Some(hint)))
+    .into()
+}
+
+/// A stream whose caller may do other things than when it was let in.
+pub(crate) fn credentials_changed() -> Status {
+    let hint = "what the caller may do has changed since: call again";
+    Refusal::new(
+        Code::Unauthenticated,
+        CREDENTIALS_CHANGED,
+        "the caller is not the one that it was when it was let in",
     )
     .facts(Facts::default().hint(Some(hint)))
     .into()

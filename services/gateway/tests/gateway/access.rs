@@ -14,7 +14,7 @@ use tonic_health::pb::health_client::HealthClient;
 
 use crate::guarded::{
     Guarded, Raw, calls, code, config, detail, everywhere, findable, in_rack, overrides, pause,
-    runtime_dir, soon, token,
+    runtime_dir, soon, token, tokens,
 };
 use crate::support::reason;
 
@@ -271,7 +271,7 @@ async fn what_others_could_reach_does_not_start_without_a_way_to_know_them() {
 async fn a_file_of_tokens_that_others_may_read_keeps_the_gateway_from_starting() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
-    let tokens = crate::guarded::tokens(&directory);
+    let tokens = tokens(&directory);
     std::fs::create_dir(tokens.path().parent().unwrap()).unwrap();
     std::fs::write(tokens.path(), "version = 1\n").unwrap();
     let open = std::fs::Permissions::from_mode(0o644);
@@ -352,4 +352,35 @@ async fn a_token_that_is_made_or_revoked_counts_without_a_restart() {
     soon("its end", becomes(&mut raw, Code::Unauthenticated)).await;
     drop(raw);
     guarded.gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_token_that_it_was_opened_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = tokens(&directory);
+    let (info, says) = token(&file, "ann", everywhere(Role::Viewer), None);
+    let often = "server.heartbeat_interval = \"50ms\"";
+    let guarded = Guarded::start_in(directory, |directory| config(directory, often)).await;
+    let mut ann = guarded.by(&says).await;
+    let watch = ann.fleet.watch_fleet(pb::WatchFleetRequest::default());
+    let mut watch = watch.await.unwrap().into_inner();
+    for _ in 0..5 {
+        soon("a heartbeat", watch.message()).await.unwrap().unwrap();
+    }
+    file.revoke(info.id.as_str()).unwrap();
+    let ended = loop {
+        match soon("the end", watch.message()).await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("it ended without a word"),
+            Err(status) => break status,
+        }
+    };
+    let invalid = (Code::Unauthenticated, "CREDENTIALS_INVALID".to_owned());
+    assert_eq!(reason(&ended), invalid);
+    drop((ann, watch));
+    let entries = guarded.end().await;
+    let operation = &entries[0].operation;
+    assert_eq!(operation.detail["why"], "the token was revoked");
+    let path = "/fleetgate.v1.FleetService/WatchFleet";
+    assert_eq!(operation.target.as_deref(), Some(path));
 }

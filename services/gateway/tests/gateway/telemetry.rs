@@ -9,6 +9,7 @@ use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
+use crate::guarded::{Guarded, Raw, findable};
 use crate::support::{DEVICE, start, tap};
 
 /// Everything that this thread, and so this test's runtime, logs.
@@ -70,6 +71,7 @@ async fn a_calls_span_tells_the_method_the_command_and_how_it_ended() {
         "otel.name=\"fleetgate.v1.AutomationService/Tap\"",
         "otel.kind=\"server\"",
         "rpc.system.name=\"grpc\"",
+        "enduser.id=\"anonymous\"",
         "rpc.response.status_code=\"UNAVAILABLE\"",
         "error.type=\"UNAVAILABLE\"",
         "fleetgate.command.id=\"c-1\"",
@@ -108,4 +110,34 @@ async fn typed_text_is_in_no_log_line_of_any_level() {
         "something is captured"
     );
     assert!(!text.contains(CANARY));
+}
+
+#[tokio::test]
+async fn a_token_is_in_no_log_line_of_any_level() {
+    let (captured, _guard) = Captured::begin();
+    let directory = tempfile::tempdir().unwrap();
+    let guarded = Guarded::start_in(directory, |directory| findable(directory, "")).await;
+    let look = "/fleetgate.v1.FleetService/GetGateway";
+    let mut raw = Raw::to(&guarded.gateway).await;
+    let valid = guarded.admin.clone();
+    assert!(raw.by(look, &valid).await.is_none());
+    let mut wrong = valid.clone();
+    wrong.pop();
+    for says in [&wrong, "Bearer canary-3b7c", "Basic canary-3b7c"] {
+        raw.by(look, says).await.unwrap();
+    }
+    drop(raw);
+    let record = guarded.instances().list().unwrap().remove(0);
+    let local = record.token.expose().rsplit('_').next().unwrap().to_owned();
+    guarded.end().await;
+
+    let text = captured.text();
+    assert!(
+        text.contains("enduser.id=\"token:root\""),
+        "something is captured"
+    );
+    let secret = wrong.rsplit('_').next().unwrap();
+    for canary in [secret, local.as_str(), "canary-3b7c"] {
+        assert!(!text.contains(canary));
+    }
 }
