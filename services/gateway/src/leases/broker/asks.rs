@@ -173,7 +173,10 @@ impl Broker {
     }
 
     fn release(&mut self, id: &LeaseId, owner: String) -> Result<(), LeaseError> {
-        self.own(id, &owner)?;
+        let lease = self.own(id, &owner)?;
+        if !lease.state().is_open() {
+            return Ok(());
+        }
         self.end(id, EndReason::Released, owner, None)
     }
 
@@ -184,7 +187,10 @@ impl Broker {
         reason: String,
         now: bool,
     ) -> Result<(), LeaseError> {
-        let lease = self.open_lease(id)?;
+        let lease = self.known(id)?;
+        if !lease.state().is_open() {
+            return Ok(());
+        }
         self.by_force = now.then(|| id.clone());
         let revoked = self.end(id, EndReason::Revoked, by.clone(), Some(reason.clone()));
         self.by_force = None;
@@ -239,15 +245,14 @@ impl Broker {
         to.send(explained()).ok();
     }
 
-    fn open_lease(&self, id: &LeaseId) -> Result<Arc<Lease>, LeaseError> {
-        let lease = self.scheduler.lease(id);
-        let lease = lease.filter(|lease| lease.state().is_open() && !self.void.contains(id));
-        let lease = lease.cloned().ok_or(LeaseError::NotOpen)?;
-        Ok(Arc::new(lease))
+    /// A lease that is open, or whose end is not on record yet.
+    fn known(&self, id: &LeaseId) -> Result<Arc<Lease>, LeaseError> {
+        let view = self.decided(id).filter(|_| !self.void.contains(id));
+        Ok(view.ok_or(LeaseError::NotOpen)?.lease)
     }
 
     fn own(&self, id: &LeaseId, owner: &str) -> Result<Arc<Lease>, LeaseError> {
-        let lease = self.open_lease(id)?;
+        let lease = self.known(id)?;
         if lease.owner() != owner {
             return Err(Refused::NotOwner(id.clone()).into());
         }
