@@ -1,3 +1,5 @@
+//! The gate: who is let in, and when a door is idle.
+
 use fleetgate_lease::EndReason;
 use futures_util::FutureExt;
 

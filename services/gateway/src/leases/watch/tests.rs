@@ -1,3 +1,5 @@
+//! What a watcher of one lease is told, and in which order.
+
 use fleetgate_lease::{EndReason, What};
 use fleetgate_proto::v1::LeaseChange;
 use futures_util::StreamExt;
