@@ -9,6 +9,7 @@ mod ending;
 mod guarded;
 mod leases;
 mod limits;
+mod operations;
 mod settings;
 mod support;
 mod telemetry;
