@@ -88,7 +88,7 @@ impl LeaseApi {
         let fleet_wide = caller.principal.fleet_wide();
         if devices.peek().is_none() && fleet_wide < Some(Role::Admin) {
             let denial = Denial::of(caller, status::ROLE_TOO_LOW);
-            let denial = denial.lease(lease.id().to_string());
+            let denial = denial.lease(lease.id().as_str());
             self.core.access().denials().record(denial);
             return Err(status::role_too_low(Role::Admin, fleet_wide, None, None));
         }
