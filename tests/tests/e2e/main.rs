@@ -21,7 +21,6 @@ mod gestures;
 mod idempotency;
 mod keyboard;
 mod ledger;
-mod leases;
 mod ledger_trouble;
 mod limits;
 mod masses;
