@@ -179,3 +179,75 @@ pub(super) fn forced(lease: &Lease, by: String, reason: &str) -> NewOperation {
         detail,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leases::samples::Sample;
+
+    fn operations(sample: &Sample, what: What) -> (String, String, Map<String, Value>) {
+        let done = operation(&sample.lease(), what, false).unwrap();
+        assert_eq!(done.target.as_deref(), Some(sample.lease().id().as_str()));
+        (done.what, done.who, done.detail)
+    }
+
+    #[test]
+    fn a_lease_is_read_back_as_it_was_written() {
+        let granted = Sample::granted("token:ci", &[1, 2]).lease();
+        let origin = Origin {
+            request_id: Some("build-7".to_owned()),
+            asked: None,
+        };
+        let row = row(&granted, &origin);
+        assert_eq!((row.state.as_str(), row.is_open), ("ACTIVE", true));
+        assert_eq!((row.epoch, row.devices.len()), (Some(7), 2));
+        assert_eq!((row.owner.as_str(), row.ended), ("token:ci", None));
+        let (lease, read_origin) = read(&row).unwrap();
+        assert_eq!((lease, read_origin), (granted, origin));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let lease = Sample::queued("token:ci", &[1], 0).lease();
+        let row = LeaseRow {
+            body: "{}".to_owned(),
+            ..row(&lease, &Origin::default())
+        };
+        let error = read(&row).unwrap_err().to_string();
+        assert!(error.contains(lease.id().as_str()), "{error}");
+    }
+
+    #[test]
+    fn every_change_that_somebody_made_is_on_record_under_its_name() {
+        let waits = Sample::queued("token:ci", &[1], 0);
+        let granted = Sample::granted("token:ci", &[1]);
+        let name = |sample: &Sample, what| {
+            let (what, who, _) = operations(sample, what);
+            format!("{what} by {who}")
+        };
+        assert_eq!(name(&waits, What::Created), "create-lease by token:ci");
+        assert_eq!(name(&granted, What::Granted), "grant-lease by fleetgate");
+        assert_eq!(name(&granted, What::Updated), "update-lease by token:ci");
+        let released = granted.clone().ending(EndReason::Released);
+        assert_eq!(name(&released, What::Draining), "release-lease by token:ci");
+        let ended = granted.clone().ended(EndReason::Released);
+        assert_eq!(name(&ended, What::Ended), "end-lease by fleetgate");
+        let cancelled = waits.clone().ending(EndReason::Released);
+        assert_eq!(name(&cancelled, What::Ended), "cancel-lease by token:ci");
+        for unseen in [What::Renewed, What::Queued] {
+            assert!(operation(&granted.lease(), unseen, false).is_none());
+        }
+    }
+
+    #[test]
+    fn what_was_done_says_to_which_phones_by_which_epoch_and_why() {
+        let revoked = Sample::granted("token:ci", &[1]).ending(EndReason::Revoked);
+        let done = operation(&revoked.lease(), What::Draining, true).unwrap();
+        assert_eq!(done.what, "revoke-lease");
+        assert_eq!(done.detail["reason"], "REVOKED");
+        assert_eq!(done.detail["detail"], "needed elsewhere");
+        assert_eq!(done.detail["mode"], "now");
+        assert_eq!(done.detail["epoch"], 7);
+        assert_eq!(done.detail["devices"][0], "00008110-0000000000000001");
+    }
+}

@@ -39,3 +39,59 @@ fn service(device: &pb::Device) -> Service {
         | pb::DeviceState::Quarantined => Service::NotReady,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(state: pb::DeviceState) -> pb::Device {
+        pb::Device {
+            udid: "00008110-000978540290401E".to_owned(),
+            state: state.into(),
+            model: Some("iPhone14,5".to_owned()),
+            labels: [("rack".to_owned(), "a".to_owned())].into(),
+            ..pb::Device::default()
+        }
+    }
+
+    fn service_of(device: &pb::Device) -> Service {
+        view(device).unwrap().service
+    }
+
+    #[test]
+    fn only_a_phone_that_is_ready_and_that_nobody_keeps_back_is_in_service() {
+        use pb::DeviceState as State;
+        for (state, expected) in [
+            (State::Ready, Service::InService),
+            (State::Reconciling, Service::InService),
+            (State::Detached, Service::Detached),
+            (State::Quarantined, Service::Quarantined),
+            (State::Attached, Service::NotReady),
+            (State::Launching, Service::NotReady),
+            (State::Draining, Service::NotReady),
+            (State::Wedged, Service::NotReady),
+            (State::Recycling, Service::NotReady),
+        ] {
+            assert_eq!(service_of(&device(state)), expected, "{state:?}");
+        }
+        let stale = pb::Device {
+            stale: true,
+            ..device(State::Ready)
+        };
+        assert_eq!(service_of(&stale), Service::Detached);
+        let cordoned = pb::Device {
+            cordon: Some(pb::Cordon::default()),
+            ..device(State::Ready)
+        };
+        assert_eq!(service_of(&cordoned), Service::Cordoned);
+    }
+
+    #[test]
+    fn what_a_lease_asks_for_is_taken_over() {
+        let seen = view(&device(pb::DeviceState::Ready)).unwrap();
+        assert_eq!(seen.udid.as_str(), "00008110-000978540290401E");
+        assert_eq!(seen.model.as_deref(), Some("iPhone14,5"));
+        assert_eq!(seen.labels["rack"], "a");
+        assert!(view(&pb::Device::default()).is_none());
+    }
+}

@@ -11,6 +11,7 @@ use tonic_types::StatusExt;
 use super::*;
 
 mod fleet;
+mod leases;
 mod ours;
 mod words;
 
