@@ -67,7 +67,7 @@ pub fn parameters(row: &CommandRecord) -> Value {
 }
 
 /// Fields as JSON; numbers are floating-point numbers.
-pub(crate) fn object(fields: Struct) -> Value {
+pub fn object(fields: Struct) -> Value {
     Value::Object(
         fields
             .fields

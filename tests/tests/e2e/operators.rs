@@ -19,6 +19,7 @@ use prost_types::value::Kind;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
+mod asking;
 mod cordons;
 mod gateways;
 

@@ -199,6 +199,7 @@ async fn a_gateway_says_what_it_can_and_how_its_ledger_fares() {
         "device-settings",
         "fleet-watch",
         "gateway-drain",
+        "operation-history",
         "runner-launching",
         "runner-recycling",
     ] {
