@@ -19,6 +19,7 @@ use crate::rejected::Rejected;
 
 mod access;
 mod found;
+mod heard;
 mod server;
 mod tls;
 mod wire;

@@ -64,11 +64,21 @@ impl Rejected {
         let cause = std::iter::successors(Some(error), |error| (*error).source())
             .last()
             .unwrap_or(error);
+        let hint = Some(advice::unreachable(error).to_owned());
+        if advice::wants_certificate(error) {
+            return Self {
+                code: Code::Unauthenticated,
+                reason: Some("CERTIFICATE_REFUSED".to_owned()),
+                message: format!("{server} wants a certificate: {cause}"),
+                hint,
+                ..Self::nothing_sent()
+            };
+        }
         Self {
             code: Code::Unavailable,
             reason: Some("GATEWAY_UNREACHABLE".to_owned()),
             message: format!("no gateway at {server}: {cause}"),
-            hint: Some(advice::unreachable(error).to_owned()),
+            hint,
             ..Self::nothing_sent()
         }
     }
@@ -142,10 +152,7 @@ impl Rejected {
             fate,
             effect,
             reactivated: fact("reactivated").is_some_and(|fact| fact == "true"),
-            hint: fact("hint").cloned().or_else(|| {
-                let reason = info.map(|info| info.reason.as_str());
-                advice::refused(code, reason, fact).map(str::to_owned)
-            }),
+            hint: hint(code, info.map(|info| info.reason.as_str()), fact),
             retry_after: details.retry_info().and_then(|retry| retry.retry_delay),
             violations: details.bad_request().map_or_else(Vec::new, |request| {
                 let violations = request.field_violations.iter();
@@ -303,6 +310,22 @@ fn without_word(code: Code, from_gateway: bool) -> Fate {
         | Code::Internal
         | Code::Unavailable
         | Code::DataLoss => Fate::Unknown,
+    }
+}
+
+/// What there is to do: who calls is a matter of this side's options, all else
+/// the gateway knows better.
+fn hint<'a>(
+    code: Code,
+    reason: Option<&str>,
+    fact: impl Fn(&str) -> Option<&'a String>,
+) -> Option<String> {
+    let ours = advice::refused(code, reason, &fact).map(str::to_owned);
+    let theirs = fact("hint").cloned();
+    if code == Code::Unauthenticated {
+        ours.or(theirs)
+    } else {
+        theirs.or(ours)
     }
 }
 

@@ -25,6 +25,7 @@ use tonic::body::Body;
 use tonic::codegen::http::header::{AUTHORIZATION, HeaderValue};
 use tonic::codegen::{BoxFuture, Service, StdError, http};
 
+use super::heard::Heard;
 use super::server::Server;
 use super::tls::Tls;
 
@@ -91,7 +92,10 @@ async fn open(server: &Server, tls: Option<Tls>) -> Result<Ends, StdError> {
         None => speak(stream).await,
         Some(tls) => {
             let (connector, name) = tls.parts();
-            speak(connector.connect(name, stream).await?).await
+            let (stream, word) = Heard::new(connector.connect(name, stream).await?);
+            let ends = speak(stream).await?;
+            word.came().await?;
+            Ok(ends)
         }
     }
 }

@@ -3,11 +3,14 @@
 use std::error::Error;
 use std::io;
 
-use tokio_rustls::rustls;
+use tokio_rustls::rustls::{self, AlertDescription};
 use tonic::Code;
 
 /// About a connection that was not made.
 pub(super) fn unreachable(error: &(dyn Error + 'static)) -> &'static str {
+    if wants_certificate(error) {
+        return "say who calls by a certificate that the gateway knows: --cert and --key";
+    }
     match of_tls(error) {
         Some(rustls::Error::InvalidCertificate(_)) => {
             "name the authority of its certificate with --ca, and the name in it with \
@@ -18,6 +21,25 @@ pub(super) fn unreachable(error: &(dyn Error + 'static)) -> &'static str {
             "start one with `fleetgate serve` or `fleetgate demo`, or name another with --server"
         }
     }
+}
+
+/// Whether the gateway wants another certificate of this side, or one at all.
+pub(super) fn wants_certificate(error: &(dyn Error + 'static)) -> bool {
+    let alert = match of_tls(error) {
+        Some(rustls::Error::AlertReceived(alert)) => *alert,
+        Some(_) | None => return false,
+    };
+    let about_certificates = [
+        AlertDescription::CertificateRequired,
+        AlertDescription::BadCertificate,
+        AlertDescription::UnsupportedCertificate,
+        AlertDescription::CertificateRevoked,
+        AlertDescription::CertificateExpired,
+        AlertDescription::CertificateUnknown,
+        AlertDescription::UnknownCA,
+        AlertDescription::AccessDenied,
+    ];
+    about_certificates.contains(&alert)
 }
 
 /// What TLS has against it.

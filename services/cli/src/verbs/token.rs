@@ -55,8 +55,8 @@ gateway, and in its ledger. Two tokens of one name are one caller, so that one
 can take the other's place.
 
 Examples:
-  fleetgate token create --name ci --role operator --label pool=ci --expires 90d > ci.token
-  FLEETGATE_TOKEN=$(cat ci.token) fleetgate --server https://lab:7700 devices")]
+  (umask 077; fleetgate token create --name ci --role operator --expires 90d > ci.token)
+  fleetgate --server https://lab.example:7700 --token-file ci.token devices")]
 struct Create {
     /// Whose it is
     #[arg(long)]

@@ -154,7 +154,9 @@ pub(crate) fn text(lease: &pb::Lease) -> String {
 /// Why it ended, in a few words; `None` if it has not.
 pub(crate) fn why(lease: &pb::Lease) -> Option<String> {
     let reason = lease.end_reason.as_ref()?;
-    let by = lease.ended_by.as_ref().map(|by| format!(" by {by}"));
+    // That it was its owner goes without saying.
+    let by = lease.ended_by.as_ref().filter(|by| **by != lease.owner);
+    let by = by.map(|by| format!(" by {by}"));
     let detail = lease
         .end_detail
         .as_ref()

@@ -25,6 +25,14 @@ fn secret(host: &Host, name: &str, text: &str) -> PathBuf {
     path
 }
 
+/// The part of a token that nobody else may know. There may be an underscore in
+/// it.
+fn secret_of(token: &str) -> &str {
+    let secret = token.splitn(3, '_').nth(2).unwrap();
+    assert!(secret.len() > 20, "{} characters", secret.len());
+    secret
+}
+
 /// Makes a token; what is printed is the token and nothing else.
 async fn token(host: &Host, more: &[&str]) -> String {
     let tokens = host.path("tokens.toml");
@@ -107,7 +115,7 @@ async fn a_token_lets_its_holder_do_what_it_is_for_until_it_is_revoked() {
     assert!(found("ada")["expires"].is_string());
     let kept = fs::read_to_string(host.path("tokens.toml")).unwrap();
     assert!(
-        !kept.contains(viewer.rsplit('_').next().unwrap()),
+        !kept.contains(secret_of(&viewer)),
         "a hash is kept, no more"
     );
 
@@ -193,9 +201,8 @@ async fn no_token_is_in_a_command_line_or_in_a_log() {
     serving.end().await;
     let log = fs::read_to_string(log).unwrap();
     assert!(log.len() > 1_000, "it was logged at length");
-    for canary in [&token, &local, "wrong-secret"] {
-        let part = canary.rsplit('_').next().unwrap();
-        assert!(!log.contains(part), "a token is in the log");
+    for canary in [secret_of(&token), secret_of(&local), "wrong-secret"] {
+        assert!(!log.contains(canary), "a token is in the log");
     }
 }
 
@@ -289,5 +296,18 @@ async fn a_certificate_says_who_calls() {
         .run(&[&shared[..], &["devices", "-o", "json"]].concat())
         .await;
     assert_eq!(error(&nobody)["reason"], "CREDENTIALS_MISSING");
+    serving.end().await;
+
+    // Where everybody must show one, nobody gets as far as a call without.
+    let required = more.replace("'optional'", "'required'");
+    let serving = host.start("two", &required).await;
+    let shared = ["--server", &serving.server, "--ca", ca];
+    let known = elsewhere
+        .run(&[&shared[..], &shown, &["devices"]].concat())
+        .await;
+    assert_eq!(known.code, 0, "{}", known.stderr);
+    let tap = ["tap", "phone", "--app", "app", "--x", "1", "--y", "1"];
+    let nobody = elsewhere.run(&[&shared[..], &tap].concat()).await;
+    assert_eq!(nobody.code, 8, "{}", nobody.stderr);
     serving.end().await;
 }

@@ -1,8 +1,16 @@
 //! What operators ask of a fleet, and what becomes of it.
 
-use serde_json::{Value, json};
+use std::collections::HashSet;
 
-use crate::bench::{APP, Bench, DEVICE};
+use fleetgate_identity::Role;
+use fleetgate_proto::v1::CordonDeviceRequest;
+use fleetgate_proto::v1::fleet_service_client::FleetServiceClient;
+use serde_json::{Value, json};
+use tonic::Request;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::transport::Endpoint;
+
+use crate::bench::{APP, Bench, DENIED, DEVICE, STATIC};
 
 const TAP: [&str; 8] = ["tap", DEVICE, "--app", APP, "--x", "200", "--y", "20"];
 
@@ -105,6 +113,101 @@ async fn a_cordoned_phone_is_looked_at_and_not_touched() {
     let open = bench.ask(&["uncordon", DEVICE, "-o", "json"]).await.json();
     assert_eq!(open["cordon"], Value::Null);
     assert_eq!(bench.ask(&TAP).await.code, 0);
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn who_did_what_is_told_to_operators_and_so_is_what_was_denied() {
+    let bench = Bench::start().await;
+    let (ann, eve) = tokio::join!(
+        bench.token_of("ann", Role::Operator),
+        bench.token_of("eve", Role::Viewer),
+    );
+    let by = async |token: &str, args: &[&str]| {
+        let who = ["--token-file", token];
+        bench.ask(&[&who[..], args].concat()).await
+    };
+    by(&ann, &["cordon", DEVICE, "--reason", "new battery"]).await;
+    by(&ann, &["uncordon", DEVICE]).await;
+    let refused = by(&eve, &["operations", "-o", "json"]).await;
+    assert_eq!(refused.code, DENIED, "{}", refused.stderr);
+    let error: Value = serde_json::from_str(&refused.stderr).unwrap();
+    assert_eq!(error["error"]["reason"], "ROLE_TOO_LOW");
+
+    // It is on record a moment after it is told.
+    let ask = ["operations", "--who", "token:eve", "--what", "deny-call"];
+    let denied = loop {
+        let listed = by(&ann, &[&ask[..], &["-o", "json"]].concat()).await;
+        let listed = listed.json()["operations"].as_array().unwrap().clone();
+        if !listed.is_empty() {
+            break listed;
+        }
+    };
+    assert_eq!(denied.len(), 1, "{denied:?}");
+    let path = "/fleetgate.v1.LedgerService/ListOperations";
+    assert_eq!(denied[0]["target"], path);
+    assert_eq!(denied[0]["detail"]["reason"], "ROLE_TOO_LOW");
+    let table = by(&ann, &ask).await;
+    for told in ["WHO", "token:eve", "deny-call", path, "reason=ROLE_TOO_LOW"] {
+        assert!(table.text().contains(told), "{told}: {}", table.text());
+    }
+
+    let udid = bench.phone().udid().to_string();
+    let whats = async |filters: &[&str]| {
+        let args = [&["operations", "-o", "json"], filters].concat();
+        let listed = by(&ann, &args).await.json();
+        let listed = listed["operations"].as_array().unwrap().iter();
+        listed
+            .map(|operation| operation["what"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let both = ["uncordon-device", "cordon-device"];
+    assert_eq!(whats(&["--target", &udid, "--since", "1h"]).await, both);
+    assert_eq!(whats(&["--target", &udid, "--limit", "1"]).await, both[..1]);
+    let none = by(&ann, &["operations", "--what", "recycle-runner"]).await;
+    assert_eq!(none.text(), "no operations\n");
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn more_operations_than_a_page_holds_come_whole_and_each_once() {
+    const OPERATIONS: usize = 1_005;
+    let more = "[limits]\ncalls_per_second = 10000\ncall_burst = 10000\n";
+    let bench = Bench::configured(&format!("{STATIC}{more}")).await;
+    let token = bench.token_of("ann", Role::Operator).await;
+    let token = std::fs::read_to_string(token).unwrap();
+    let bearer: AsciiMetadataValue = format!("Bearer {token}").parse().unwrap();
+    let channel = Endpoint::from_shared(bench.server.clone()).unwrap();
+    let mut fleet = FleetServiceClient::with_interceptor(
+        channel.connect().await.unwrap(),
+        move |mut request: Request<()>| {
+            request
+                .metadata_mut()
+                .insert("authorization", bearer.clone());
+            Ok(request)
+        },
+    );
+    for n in 0..OPERATIONS {
+        let request = CordonDeviceRequest {
+            device: DEVICE.to_owned(),
+            reason: format!("for the {n}th time"),
+            until: None,
+        };
+        fleet.cordon_device(request).await.unwrap();
+    }
+    let list = async |limit: &str| {
+        let filters = ["--what", "cordon-device", "--limit", limit, "-o", "json"];
+        let args = [&["operations"][..], &filters].concat();
+        let listed = bench.ask(&args).await.json();
+        listed["operations"].as_array().unwrap().clone()
+    };
+    let operations = list("5000").await;
+    let reasons: HashSet<_> = operations
+        .iter()
+        .map(|operation| operation["detail"]["reason"].as_str())
+        .collect();
+    assert_eq!((operations.len(), reasons.len()), (OPERATIONS, OPERATIONS));
+    assert_eq!(list("1001").await, operations[..1_001]);
     bench.end().await;
 }
 

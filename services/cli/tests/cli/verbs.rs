@@ -212,6 +212,9 @@ async fn a_history_is_filtered_limited_and_newest_first() {
     );
     assert_eq!(listed(&["--until", "1h"]).await.len(), 0);
     assert_eq!(listed(&["--fate", "unknown"]).await.len(), 0);
+    assert_eq!(listed(&["--principal", "local"]).await.len(), 4);
+    assert_eq!(listed(&["--principal", "token:ci"]).await.len(), 0);
+    assert_eq!(listed(&["--lease", "l-1"]).await.len(), 0);
     let other = bench.ask(&["devices", "-o", "json"]).await.json()["devices"][1]["udid"].clone();
     assert_eq!(
         listed(&["--device", other.as_str().unwrap()]).await.len(),

@@ -47,6 +47,9 @@ to use them without a flag, are in the command's environment:
   FLEETGATE_LEASE_EPOCH  its epoch, for --epoch
   FLEETGATE_SERVER       the gateway
 
+A command that may take longer than the gateway's usual max_duration needs a
+--max-duration: however well it is kept, the lease is lost then.
+
 SIGINT, SIGTERM and SIGHUP are passed on to the command and all that is in its
 process group; a second one kills them. On a terminal the command shares that
 with this process, and has Ctrl-C from there. If the lease is lost, the command
