@@ -27,6 +27,7 @@ mod hosts;
 mod launches;
 mod leases;
 mod limits;
+mod listen;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -44,11 +45,10 @@ pub use hosts::{HostConfig, Hosts, LOCAL};
 pub use launches::{LaunchCommand, LaunchConfig, LaunchWay, Launches};
 pub use leases::LeasesSection;
 pub use limits::LimitsSection;
+pub use listen::{Listen, LoopbackListen, ServerHost};
 pub use tls::{ClientAuthorities, ClientCertificate, TlsDiscord, TlsFiles, TlsSection};
 pub use together::Discord;
-pub use values::{
-    Alias, Labels, Listen, LoopbackListen, Name, RunnerPort, ServerHost, UnusableValue,
-};
+pub use values::{Alias, Labels, Name, RunnerPort, UnusableValue};
 
 /// The whole configuration. `Config::default()` is what an empty file gives.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

@@ -28,6 +28,6 @@ pub(crate) use access::Admission;
 pub(crate) use connections::{Connections, Limits, Service};
 pub(crate) use origin::Hosts;
 pub(crate) use routes::{Health, routes};
-pub(crate) use tls::Tls;
+pub(crate) use tls::{Tls, TlsTask};
 
 pub use tls::TlsError;

@@ -79,7 +79,7 @@ impl Denial {
     }
 
     /// More about the reason, for operators.
-    pub(crate) fn because(self, why: impl ToString) -> Self {
+    pub(crate) fn because(self, why: &impl ToString) -> Self {
         let why = Some(why.to_string());
         Self { why, ..self }
     }
@@ -91,8 +91,8 @@ impl Denial {
     }
 
     /// The lease that it is about.
-    pub(crate) fn lease(self, lease: impl ToString) -> Self {
-        let lease = Some(lease.to_string());
+    pub(crate) fn lease(self, lease: &str) -> Self {
+        let lease = Some(lease.to_owned());
         Self { lease, ..self }
     }
 }

@@ -138,20 +138,14 @@ impl Flood {
     }
 
     fn leave_out(&mut self, key: Key, denial: Denial) {
-        match self.left_out.get_mut(&key) {
-            Some(left_out) => {
-                left_out.count = left_out.count.saturating_add(1);
-                left_out.last = denial;
-            }
-            None => {
-                let left_out = LeftOut {
-                    count: 1,
-                    last: denial,
-                    since: Instant::now(),
-                };
-                self.left_out.insert(key, left_out);
-            }
-        }
+        let count = self.left_out.get(&key).map_or(0, |left_out| left_out.count);
+        let since = self.left_out.get(&key).map(|left_out| left_out.since);
+        let left_out = LeftOut {
+            count: count.saturating_add(1),
+            last: denial,
+            since: since.unwrap_or_else(Instant::now),
+        };
+        self.left_out.insert(key, left_out);
     }
 }
 

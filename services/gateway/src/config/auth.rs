@@ -101,7 +101,7 @@ impl CertificateConfig {
             return Err(AuthDiscord::WhichCertificate);
         };
         let rule = CertificateRule::new(which, self.name.clone(), grant(self.role, &self.labels));
-        rule.map_err(unusable)
+        rule.map_err(|error| unusable(&error))
     }
 }
 
@@ -135,7 +135,7 @@ impl OidcConfig {
         Ok(OidcSettings {
             issuer: self.issuer.clone(),
             audience: self.audience.clone(),
-            jwks: self.jwks.parse().map_err(unusable)?,
+            jwks: self.jwks.parse().map_err(|error| unusable(&error))?,
             leeway: self.leeway,
             principal_claim: self.principal_claim.clone(),
             roles_claim: self.roles_claim.clone(),
@@ -175,7 +175,7 @@ fn grant(role: Role, labels: &Labels) -> Grant {
     Grant { role, labels }
 }
 
-fn unusable(error: IdentityError) -> AuthDiscord {
+fn unusable(error: &IdentityError) -> AuthDiscord {
     AuthDiscord::Unusable(error.to_string())
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::values::{self, LoopbackListen, RunnerPort};
-use super::{Config, defaults};
+use super::values::{self, RunnerPort};
+use super::{Config, LoopbackListen, defaults};
 
 /// `[runner]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -96,7 +96,6 @@ impl Keepers {
         }
         let held = caller.principal.anywhere();
         match rule {
-            Rule::Open | Rule::AnyPrincipal => Ok(caller),
             Rule::Somewhere(needed) | Rule::Fleet(needed) if held < Some(needed) => {
                 self.deny(&caller, status::ROLE_TOO_LOW);
                 Err(status::role_too_low(needed, held, None, None))
@@ -105,7 +104,7 @@ impl Keepers {
                 self.deny(&caller, status::DEVICE_OUT_OF_SCOPE);
                 Err(status::fleet_out_of_scope(needed))
             }
-            Rule::Somewhere(_) | Rule::Fleet(_) => Ok(caller),
+            Rule::Open | Rule::AnyPrincipal | Rule::Somewhere(_) | Rule::Fleet(_) => Ok(caller),
         }
     }
 
