@@ -104,7 +104,7 @@ impl Place {
         ]
         .into_iter()
         .filter(|(section, _)| !more.contains(section))
-        .map(|(section, keys)| format!("{section}\n{keys}\n"))
+        .map(|(section, keys)| [section, "\n", keys, "\n"].concat())
         .collect();
         let text = format!(
             "{more}\n\
