@@ -197,7 +197,12 @@ fn stay(server: &Server, stand: &Stand) -> anyhow::Result<()> {
     ] {
         line(&format!("  {fleetgate} {verb}"))?;
     }
+    let Some(record) = stand.record() else {
+        return Ok(());
+    };
     Ok(line(&format!(
-        "\nor, with any other gRPC client:\n\n  grpcurl -plaintext {address} list"
+        "\nor, with any other gRPC client, which needs the token:\n\n  \
+         grpcurl -plaintext -H \"authorization: Bearer $(jq -r .token {})\" {address} list",
+        record.display()
     ))?)
 }

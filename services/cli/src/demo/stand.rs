@@ -72,6 +72,11 @@ impl Stand {
         self.gateway.local_addr()
     }
 
+    /// Where it is on record, with a token for its user.
+    pub(super) fn record(&self) -> Option<&Path> {
+        self.gateway.record()
+    }
+
     /// How many phones there are.
     pub(super) fn phones(&self) -> usize {
         self.phones
