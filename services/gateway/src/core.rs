@@ -10,14 +10,16 @@
 
 use std::future;
 use std::panic::resume_unwind;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use fleetgate_ledger::Ledger;
 use fleetgate_proto::v1 as pb;
-use fleetgate_runner::{Reply, Udid};
+use fleetgate_runner::{CommandId, Reply, Udid};
 use fleetgate_session::{Failed, Failure, Job, Origin, Receipt, Session, Success};
 use prost::Message;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::{Request, Response, Status};
@@ -39,7 +41,7 @@ use crate::status;
 mod admission;
 mod replay;
 
-use admission::{role, stamp};
+use admission::{Admission, role, stamp};
 use replay::replay;
 
 /// What all services share. Clones share it.
@@ -223,6 +225,9 @@ impl Core {
         self.access()
             .check_as(&caller, role, &device, &asked.device, id)?;
         let answer = loop {
+            // From before the claim, so that nothing is missed between the two.
+            let mut moved = pin!(self.pending().moved());
+            moved.as_mut().enable();
             let admitted = match self.claims().claim(&device, &asked, deadline).await? {
                 Claim::Run(admitted) => admitted,
                 Claim::Replay(row) => {
@@ -230,27 +235,25 @@ impl Core {
                     return ran.in_time(deadline);
                 }
             };
-            let session = match self.session(&device, &asked, &admitted) {
-                Ok(session) => session,
+            let admission = self.admission(&caller, &device, &asked, &admitted).await;
+            let admission = match admission {
+                Ok(Some(admission)) => admission,
+                Ok(None) => {
+                    admitted.withdrawn();
+                    self.until_moved(moved, &device, &asked.command_id, deadline)
+                        .await?;
+                    continue;
+                }
                 Err(refused) => {
                     admitted.withdrawn();
                     return Err(refused);
                 }
             };
-            let leave = match self.leave(&caller, &device, &asked, &admitted).await {
-                Ok(leave) => leave,
-                Err(refused) => {
-                    admitted.withdrawn();
-                    return Err(refused);
-                }
-            };
-            let place = match self.place(&caller, &device, &asked, &admitted) {
-                Ok(place) => place,
-                Err(refused) => {
-                    admitted.withdrawn();
-                    return Err(refused);
-                }
-            };
+            let Admission {
+                session,
+                leave,
+                place,
+            } = admission;
             let job = Job {
                 command_id: asked.command_id.clone(),
                 command: asked.command.clone(),
@@ -266,6 +269,12 @@ impl Core {
             match answer {
                 // Recorded since it was looked for.
                 Err(failed) if asked.named && matches!(failed.failure, Failure::Duplicate) => {}
+                // Whoever asked first has not handed it in yet, or it has ended
+                // since.
+                Err(failed) if matches!(failed.failure, Failure::NotUnderWay) => {
+                    self.until_moved(moved, &device, &asked.command_id, deadline)
+                        .await?;
+                }
                 answer @ (Ok(_) | Err(_)) => break answer,
             }
         };
@@ -288,6 +297,21 @@ impl Core {
             replayed: false,
         };
         ran.in_time(deadline)
+    }
+
+    /// Waits until something has happened to a command that is noted.
+    async fn until_moved(
+        &self,
+        moved: impl Future<Output = ()>,
+        device: &Udid,
+        command_id: &CommandId,
+        deadline: Deadline,
+    ) -> Result<(), Status> {
+        match deadline.wait(timeout(self.0.settle_patience, moved)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_elapsed)) => Err(status::unsettled(device, command_id)),
+            Err(_passed) => Err(status::overdue(device, command_id)),
+        }
     }
 
     /// Hands a job to its session and waits for the answer. That to a mutation

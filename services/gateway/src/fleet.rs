@@ -272,6 +272,12 @@ impl Fleet {
         session.cloned().ok_or(NoSession::PortUnknown)
     }
 
+    /// The session of a phone for whoever asks again for what may be under way
+    /// there, whatever has become of the phone since.
+    pub(crate) fn session_to_join(&self, device: &Udid) -> Option<Session> {
+        self.roster.get(device)?.session.get().cloned()
+    }
+
     /// Who has taken a phone out of service, if it is.
     pub(crate) fn cordon(&self, device: &Udid) -> Option<Cordon> {
         let cordon = self.ground.settings.get(device).cordon;

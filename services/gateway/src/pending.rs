@@ -27,6 +27,8 @@ use std::time::{Duration, SystemTime};
 use fleetgate_runner::{BundleId, Command, CommandId, CommandKind, Point, Udid};
 use fleetgate_session::{Failed, Failure, Success};
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
 use crate::convert::{Asked, Content, asked, types_other_text};
@@ -98,7 +100,13 @@ impl Note {
 
 /// The commands that are under way. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pending(Arc<Mutex<Notes>>);
+pub(crate) struct Pending(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    notes: Mutex<Notes>,
+    moved: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Notes {
@@ -144,7 +152,14 @@ impl Pending {
                 return Err(Other { fields });
             }
             note.holders += 1;
-            return Ok(Admitted::new(self, command_id, note, false));
+            // Whoever was first has been told the end, and those who joined are
+            // about to be: what is asked for now is asked for anew.
+            let first = !note.owned;
+            if first {
+                note.owned = true;
+                note.recorded = false;
+            }
+            return Ok(Admitted::new(self, command_id, note, first));
         }
         notes.serial += 1;
         let note = Note {
@@ -171,6 +186,13 @@ impl Pending {
     /// The command has ended.
     pub(crate) fn forget(&self, command_id: &CommandId) {
         self.lock().by_id.remove(command_id);
+        self.0.moved.notify_waiters();
+    }
+
+    /// The next time that any command here is handed to its session, loses a
+    /// caller or ends.
+    pub(crate) fn moved(&self) -> Notified<'_> {
+        self.0.moved.notified()
     }
 
     /// [`Pending::forget`] for when the guard is dropped.
@@ -183,7 +205,7 @@ impl Pending {
 
     fn lock(&self) -> MutexGuard<'_, Notes> {
         // No use panics half-way, so that poisoned notes are whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -256,6 +278,8 @@ impl Admitted {
         {
             note.recorded |= note.command.is_mutation();
         }
+        drop(notes);
+        self.pending.0.moved.notify_waiters();
     }
 
     /// The session has answered.
@@ -273,27 +297,33 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let mut notes = self.pending.lock();
-        let Some(note) = notes.by_id.get_mut(&self.command_id) else {
+        self.pending.lock().leave(self);
+        self.pending.0.moved.notify_waiters();
+    }
+}
+
+impl Notes {
+    fn leave(&mut self, admitted: &Admitted) {
+        let Some(note) = self.by_id.get_mut(&admitted.command_id) else {
             return;
         };
-        if note.serial != self.serial {
+        if note.serial != admitted.serial {
             return;
         }
         note.holders -= 1;
-        let told_the_end = match self.end {
+        let told_the_end = match admitted.end {
             End::Untold => false,
             End::GoesOn => {
                 note.recorded = true;
                 false
             }
             End::Told => {
-                note.owned &= !self.first;
+                note.owned &= !admitted.first;
                 !note.owned
             }
         };
         if note.holders == 0 && (told_the_end || !note.recorded) {
-            notes.by_id.remove(&self.command_id);
+            self.by_id.remove(&admitted.command_id);
         }
     }
 }

@@ -99,7 +99,9 @@ pub(crate) fn code(failure: &Failure, receipt: &Receipt) -> Code {
                 Code::Unavailable
             }
         }
-        Failure::Duplicate | Failure::IdConflict { .. } => Code::AlreadyExists,
+        Failure::Duplicate | Failure::NotUnderWay | Failure::IdConflict { .. } => {
+            Code::AlreadyExists
+        }
         // What it is due to explains the failure and does not change it.
         Failure::Draining { failure, .. } | Failure::Paused { failure } => code(failure, receipt),
         Failure::Withdrawn(_) => Code::PermissionDenied,

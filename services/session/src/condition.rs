@@ -108,6 +108,7 @@ impl Sign {
                 | Failure::Draining { .. }
                 | Failure::Paused { .. }
                 | Failure::Withdrawn(_)
+                | Failure::NotUnderWay
                 | Failure::Closed
                 | Failure::Crashed => None,
             },

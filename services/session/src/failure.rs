@@ -105,6 +105,10 @@ pub enum Failure {
     /// The leave to send it was withdrawn before it was. Nothing was sent.
     #[error(transparent)]
     Withdrawn(Withdrawn),
+    /// There was leave to join a command and none to send one, and no command with
+    /// this id is under way. Nothing was sent for this caller.
+    #[error("no command with this id is under way")]
+    NotUnderWay,
     /// The session is shut down.
     #[error("the gateway is draining")]
     Closed,
@@ -135,6 +139,7 @@ impl Failure {
             Self::Duplicate => "DUPLICATE_COMMAND_ID",
             Self::IdConflict { .. } => "COMMAND_ID_CONFLICT",
             Self::Withdrawn(withdrawn) => withdrawn.reason,
+            Self::NotUnderWay => "COMMAND_NOT_UNDER_WAY",
             Self::Closed => "GATEWAY_DRAINING",
             Self::Crashed => "INTERNAL",
         }
@@ -176,7 +181,9 @@ impl Failure {
                 "the device is in demand: try later, or allow more time"
             }
             Self::DeadlineExceeded => "look the command up by its id: it may still go on",
-            Self::Duplicate => "look the command up by its id, or use a new one",
+            Self::Duplicate | Self::NotUnderWay => {
+                "look the command up by its id, or use a new one"
+            }
             Self::IdConflict { .. } => "use a new id for another command",
             Self::Draining { failure, .. } => {
                 if let Self::Runner(RunnerError {
@@ -218,6 +225,7 @@ impl Failure {
             | Self::Draining { .. }
             | Self::Paused { .. }
             | Self::Withdrawn(_)
+            | Self::NotUnderWay
             | Self::Closed
             | Self::Crashed => self,
         }
@@ -284,6 +292,7 @@ fn pause_that_may_help(failure: &Failure) -> Option<Duration> {
         | Failure::Duplicate
         | Failure::IdConflict { .. }
         | Failure::Withdrawn(_)
+        | Failure::NotUnderWay
         | Failure::Crashed => None,
     }
 }

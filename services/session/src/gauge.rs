@@ -284,6 +284,7 @@ impl Gauge {
             | Failure::Draining { .. }
             | Failure::Paused { .. }
             | Failure::Withdrawn(_)
+            | Failure::NotUnderWay
             | Failure::Closed
             | Failure::Crashed => false,
         };

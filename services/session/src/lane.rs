@@ -194,6 +194,11 @@ where
                 Some(ended) = self.beside.join_next() => report(ended),
                 Some(ended) = self.notes.join_next() => report(ended),
                 submission = inbox.recv(), if !drained => match submission {
+                    Some(Submission { turn, caller })
+                        if turn.leave.is_to_join() && !self.knows(&turn) =>
+                    {
+                        answer(caller.to, Err(unsent(&turn, Failure::NotUnderWay)));
+                    }
                     Some(Submission { turn, caller }) if closed && !self.knows(&turn) => {
                         answer(caller.to, Err(unsent(&turn, Failure::Closed)));
                     }
@@ -228,7 +233,8 @@ where
         if self.queue.is_crowded() {
             self.queue.make_room(ReplyTo::is_closed);
         }
-        let refused = if !turn.command.kind().bypasses_queue() || self.knows(&turn) {
+        let is_known = self.knows(&turn);
+        let refused = if !turn.command.kind().bypasses_queue() || is_known {
             self.queue.push(turn, caller).err().map(|refused| {
                 let Refused { turn, to, why } = *refused;
                 let failure = match why {
@@ -249,7 +255,17 @@ where
             Some((turn, caller.to, Failure::LaneFull { limit }))
         };
         if let Some((turn, to, failure)) = refused {
-            answer(to, Err(unsent(&turn, failure)));
+            // What an id stands for goes on, whoever finds no place to wait.
+            let goes_on = is_known && !matches!(failure, Failure::IdConflict { .. });
+            let failed = if goes_on {
+                Failed {
+                    failure,
+                    ..overdue(&turn)
+                }
+            } else {
+                unsent(&turn, failure)
+            };
+            answer(to, Err(failed));
         }
     }
 

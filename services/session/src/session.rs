@@ -231,6 +231,7 @@ impl Service<Job> for Session {
         Box::pin(async move {
             let deadline = job.deadline;
             let turn = Turn::from(job);
+            let joins = turn.leave.is_to_join();
             // The lane's turn has the leave, for as long as it is needed.
             let unanswered = Turn {
                 leave: Leave::unconditional(),
@@ -238,7 +239,11 @@ impl Service<Job> for Session {
             };
             let closed = |fate, effect| Failed {
                 receipt: unanswered.receipt(fate, effect),
-                failure: Failure::Closed,
+                failure: if joins {
+                    Failure::NotUnderWay
+                } else {
+                    Failure::Closed
+                },
             };
             let (to, answer) = oneshot::channel();
             let submission = Submission {

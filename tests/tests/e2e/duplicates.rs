@@ -3,9 +3,10 @@
 
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::CommandKind;
-use fleetgate_simulator::{Injection, Phone};
+use fleetgate_simulator::{Arrival, Injection, Phone};
 use fleetgate_tests::facts::effects;
-use fleetgate_tests::{Refusal, Rig, plain, refused, soon};
+use fleetgate_tests::plain::Head;
+use fleetgate_tests::{APP, Refusal, Rig, pause, plain, refused, soon};
 use tokio::task::JoinSet;
 use tonic::Code;
 
@@ -122,5 +123,57 @@ async fn of_many_at_once_with_one_id_exactly_one_is_sent() {
     }
     let times: usize = (0..2).map(|n| effects(&rig.phone(n), "once").len()).sum();
     assert_eq!(times, 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_again_at_any_moment_is_told_what_became_of_it_whatever_befell_the_phone() {
+    let rig = Rig::plain(1).await;
+    let (phone, udid) = (rig.phone(0), rig.udid(0));
+    for round in 0..30 {
+        let id = format!("again-{round}");
+        let tap = || {
+            let head = Head {
+                device: udid.clone(),
+                command_id: Some(id.clone()),
+                lease: None,
+                app_bundle_id: APP.to_owned(),
+            };
+            plain::send_over(rig.automation(), CommandKind::Tap, head)
+        };
+        let mut taps = JoinSet::new();
+        taps.spawn(tap());
+        let came = |arrival: &Arrival| arrival.command_id.as_ref().is_some_and(|it| **it == id);
+        soon("the tap", async {
+            while !phone.arrivals().iter().any(came) {
+                pause().await;
+            }
+        })
+        .await;
+        let mut fleet = rig.fleet();
+        let cordon = pb::CordonDeviceRequest {
+            device: udid.clone(),
+            reason: "a new screen".to_owned(),
+            until: None,
+        };
+        fleet.cordon_device(cordon).await.unwrap();
+        // Around its end, wherever that is.
+        for _ in 0..40 {
+            while taps.len() < 8 {
+                taps.spawn(tap());
+            }
+            let told = taps.join_next().await.unwrap().unwrap().unwrap();
+            assert_eq!(told.fate(), pb::Fate::Completed, "{told:?}");
+        }
+        for told in taps.join_all().await {
+            assert_eq!(told.unwrap().fate(), pb::Fate::Completed, "{id}");
+        }
+        assert_eq!(effects(&phone, &id).len(), 1, "{id}");
+        let refusal = refused(plain::send(&rig, &udid, CommandKind::Tap, "other").await);
+        assert_eq!(refusal.reason, "DEVICE_CORDONED");
+        let device = udid.clone();
+        let uncordon = pb::UncordonDeviceRequest { device };
+        fleet.uncordon_device(uncordon).await.unwrap();
+    }
     rig.stop().await;
 }

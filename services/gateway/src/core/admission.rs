@@ -7,7 +7,6 @@
 use fleetgate_identity::Role;
 use fleetgate_runner::{Command, CommandKind, Point, Udid};
 use fleetgate_session::{LeaseStamp, Leave, Session};
-use tokio::sync::watch;
 use tonic::Status;
 
 use super::Core;
@@ -18,15 +17,49 @@ use crate::leases::{Named, Refused};
 use crate::pending::Admitted;
 use crate::status;
 
+/// What a command is handed in with.
+pub(super) struct Admission {
+    pub(super) session: Session,
+    pub(super) leave: Leave,
+    /// Absent for a caller that joins a command, which has one.
+    pub(super) place: Option<Place>,
+}
+
 impl Core {
-    /// The session for a command that is to be run. One that joins itself is
-    /// let in whatever has happened to the phone since.
-    pub(super) fn session(
+    /// Lets a command in, or a caller to the same command that was let in before
+    /// for somebody else. `None` if that is not to be found.
+    ///
+    /// A mutation that is asked for again is never let in for itself: whoever
+    /// asked first may have ended it by now, and then it is on record.
+    pub(super) async fn admission(
         &self,
+        caller: &Caller,
         device: &Udid,
         asked: &Asked,
         admitted: &Admitted,
-    ) -> Result<Session, Status> {
+    ) -> Result<Option<Admission>, Status> {
+        if !admitted.is_first() && asked.command.is_mutation() {
+            let session = self.fleet().session_to_join(device);
+            return Ok(session.map(|session| Admission {
+                session,
+                leave: Leave::to_join(),
+                place: None,
+            }));
+        }
+        let session = self.session(device, asked)?;
+        let leave = self.leave(caller, device, asked).await?;
+        let place = self.access().enter(caller);
+        let place =
+            place.map_err(|full| status::too_many_commands(full, device, &asked.command_id))?;
+        Ok(Some(Admission {
+            session,
+            leave,
+            place: Some(place),
+        }))
+    }
+
+    /// The session for a command that is to be run.
+    fn session(&self, device: &Udid, asked: &Asked) -> Result<Session, Status> {
         let id = &asked.command_id;
         let session = self
             .fleet()
@@ -39,8 +72,7 @@ impl Core {
                 NoSession::Draining => status::draining(device, id),
             })?;
         // Whoever has the phone keeps it.
-        if admitted.is_first()
-            && moves_the_screen(&asked.command)
+        if moves_the_screen(&asked.command)
             && asked.lease.is_none()
             && let Some(cordon) = self.fleet().cordon(device)
         {
@@ -50,13 +82,7 @@ impl Core {
     }
 
     /// Leave to carry a command out, if it is its caller's turn on the phone.
-    pub(super) async fn leave(
-        &self,
-        caller: &Caller,
-        device: &Udid,
-        asked: &Asked,
-        admitted: &Admitted,
-    ) -> Result<Leave, Status> {
+    async fn leave(&self, caller: &Caller, device: &Udid, asked: &Asked) -> Result<Leave, Status> {
         let (gate, named) = (self.leases().gate(), asked.lease.as_ref());
         let admission = if moves_the_screen(&asked.command) {
             gate.admit(device, caller.name(), named)
@@ -70,12 +96,6 @@ impl Core {
             Ok(leave) => return Ok(leave),
             Err(refused) => self.leases().as_known(refused, caller.name()).await,
         };
-        if !admitted.is_first() && asked.command.is_mutation() {
-            // It joins the same command, which somebody was let in with, or is
-            // not sent if that has ended since.
-            let (_withdrawn, leave) = watch::channel(Some(refused.withdrawn()));
-            return Ok(Leave::until(leave));
-        }
         self.denied(caller, &refused, Some(device));
         Err(status::not_admitted(device, &asked.command_id, &refused))
     }
@@ -90,24 +110,6 @@ impl Core {
             denial = denial.lease(lease.as_str());
         }
         self.access().denials().record(denial);
-    }
-
-    /// A place for a command among those of its caller. One that joins itself
-    /// has one.
-    pub(super) fn place(
-        &self,
-        caller: &Caller,
-        device: &Udid,
-        asked: &Asked,
-        admitted: &Admitted,
-    ) -> Result<Option<Place>, Status> {
-        if !admitted.is_first() {
-            return Ok(None);
-        }
-        let place = self.access().enter(caller);
-        place
-            .map(Some)
-            .map_err(|full| status::too_many_commands(full, device, &asked.command_id))
     }
 }
 

@@ -185,3 +185,35 @@ fn who_held_a_note_that_went_does_not_take_away_the_next_one() {
     drop(old);
     assert!(is_noted(&pending));
 }
+
+#[test]
+fn who_asks_once_the_first_was_told_the_end_is_first_although_others_wait() {
+    let pending = Pending::default();
+    let admit = || handed_over(&pending, DeviceCommand::Shutdown);
+    let (first, joined) = (admit(), admit());
+    assert!(!joined.is_first());
+    first.answered(&failed("c-1", Failure::LaneFull { limit: 1 }));
+    let next = admit();
+    assert!(next.is_first(), "there is nothing to join");
+    assert!(!admit().is_first());
+    joined.answered(&failed("c-1", Failure::NotUnderWay));
+    assert!(is_noted(&pending), "the next one's command goes on");
+    drop(next);
+    assert!(is_noted(&pending), "and ends with a record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_is_told_when_a_command_moves_on() {
+    let pending = Pending::default();
+    let moves = |what: fn(&Pending)| {
+        let mut moved = tokio_test::task::spawn(pending.moved());
+        assert!(moved.poll().is_pending());
+        what(&pending);
+        assert!(moved.is_woken());
+    };
+    moves(|pending| drop(pending.admit(&device(), &asked(DeviceCommand::Shutdown))));
+    moves(|pending| {
+        handed_over(pending, DeviceCommand::Shutdown).answered(&failed("c-1", Failure::Closed))
+    });
+    moves(|pending| pending.forget(&id("c-1")));
+}

@@ -1,6 +1,7 @@
 //! The same id again, while its command has not ended.
 
 use super::*;
+use crate::leave::Leave;
 use crate::testing::{job_within, snapshot, status, tap, type_secret};
 
 const HALF: Duration = Duration::from_millis(500);
@@ -98,4 +99,33 @@ async fn a_closing_session_lets_nobody_in_but_to_what_is_under_way() {
     assert!(first.await.is_ok());
     assert!(again.await.is_ok(), "not told that it was not sent");
     rig.task.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn leave_to_join_sends_nothing_and_is_answered_like_what_it_joins() {
+    let mut rig = Rig::new();
+    let joining = |name: &str| Job {
+        leave: Leave::to_join(),
+        ..job(name, tap())
+    };
+    let nothing = rig.call(joining("c-1")).await.unwrap_err();
+    assert!(matches!(nothing.failure, Failure::NotUnderWay));
+    let (first, reply) = rig.occupy("c-1", tap()).await;
+    let queued = rig.call(job("c-2", tap()));
+    rig.settle().await;
+    let (again, after) = (rig.call(joining("c-1")), rig.call(joining("c-2")));
+    rig.task.closing.begun.cancel();
+    rig.settle().await;
+    let nothing = rig.call(joining("c-3")).await.unwrap_err();
+    assert!(matches!(nothing.failure, Failure::NotUnderWay));
+    reply.send_response(done());
+    assert_eq!(again.await.unwrap(), first.await.unwrap());
+    rig.sent("c-2").await.send_response(done());
+    assert_eq!(after.await.unwrap(), queued.await.unwrap());
+    let nothing = rig.session.call(joining("c-2")).await.unwrap_err();
+    assert!(matches!(nothing.failure, Failure::NotUnderWay));
+    assert!(
+        rig.ledger.lines().iter().all(|line| !line.contains("note")),
+        "what was not sent by such leave may have been by another's"
+    );
 }
