@@ -18,20 +18,22 @@ use crate::guarded::{
 };
 use crate::support::reason;
 
+mod calls;
 mod scope;
 mod ways;
 
 /// What a caller with such a role, on the fleet or on a rack of it, is told.
 fn expected(
-    rule: Rule,
+    row: &Row,
     anywhere: Option<Role>,
     fleet_wide: Option<Role>,
 ) -> Result<(), &'static str> {
-    match rule {
-        Rule::Open | Rule::AnyPrincipal => Ok(()),
-        Rule::Somewhere(role) | Rule::Fleet(role) if anywhere < Some(role) => Err("ROLE_TOO_LOW"),
-        Rule::Fleet(role) if fleet_wide < Some(role) => Err("DEVICE_OUT_OF_SCOPE"),
-        Rule::Somewhere(_) | Rule::Fleet(_) => Ok(()),
+    match row.rule {
+        Rule::Somewhere(needed) | Rule::Fleet(needed) if anywhere < Some(needed) => {
+            Err("ROLE_TOO_LOW")
+        }
+        Rule::Fleet(needed) if fleet_wide < Some(needed) => Err("DEVICE_OUT_OF_SCOPE"),
+        Rule::Open | Rule::AnyPrincipal | Rule::Somewhere(_) | Rule::Fleet(_) => Ok(()),
     }
 }
 
@@ -81,7 +83,7 @@ async fn every_method_lets_in_who_has_its_role_and_nobody_else_and_refusals_are_
         for row in &rows {
             let status = raw.by(row.path, guarded.says(name)).await;
             let what = format!("{name} {}", row.path);
-            match expected(row.rule, anywhere, fleet_wide) {
+            match expected(row, anywhere, fleet_wide) {
                 // Its handler has it: what that makes of an empty message is
                 // no word about who calls.
                 Ok(()) => {

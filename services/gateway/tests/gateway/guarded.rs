@@ -194,7 +194,7 @@ impl Guarded {
 
     /// The clients of a caller.
     pub(crate) async fn by(&self, authorization: &str) -> Clients {
-        Clients::over(self.channel().await, authorization)
+        Clients::over(&self.channel().await, authorization)
     }
 
     /// Denied calls as they come on record, until there are so many.
@@ -246,10 +246,10 @@ pub(crate) fn calls(entry: &OperationRow) -> u64 {
 pub(crate) fn detail(operation: &pb::Operation, name: &str) -> Option<String> {
     use prost_types::value::Kind;
     let detail = operation.detail.as_ref()?;
-    match detail.fields.get(name)?.kind.as_ref()? {
-        Kind::StringValue(text) => Some(text.clone()),
-        other => Some(format!("{other:?}")),
-    }
+    let Kind::StringValue(text) = detail.fields.get(name)?.kind.as_ref()? else {
+        return None;
+    };
+    Some(text.clone())
 }
 
 /// Puts a caller's credentials with each of its calls.
@@ -275,7 +275,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    pub(crate) fn over(channel: Channel, authorization: &str) -> Self {
+    pub(crate) fn over(channel: &Channel, authorization: &str) -> Self {
         let says = Says(authorization.to_owned());
         let with = || InterceptedService::new(channel.clone(), says.clone());
         Self {

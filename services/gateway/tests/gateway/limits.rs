@@ -113,8 +113,8 @@ async fn a_principal_has_so_many_commands_under_way_and_no_more() {
     let address = format!("http://{}", gateway.local_addr());
     let channel = tonic::transport::Endpoint::from_shared(address).unwrap();
     let channel = channel.connect().await.unwrap();
-    let mut clients = Clients::over(channel.clone(), &one);
-    let mut others = Clients::over(channel, &other);
+    let mut clients = Clients::over(&channel, &one);
+    let mut others = Clients::over(&channel, &other);
 
     let mut waiting = JoinSet::new();
     let (left, right) = (clients.automation.clone(), clients.automation.clone());

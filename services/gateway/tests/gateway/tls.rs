@@ -13,7 +13,6 @@ use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -30,55 +29,10 @@ use tower::service_fn;
 use crate::guarded::{Guarded, config, findable, overrides, pause, soon};
 use crate::support::reason;
 
-/// Who vouches for others.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
+mod callers;
+mod pki;
 
-/// A certificate and its key, in PEM.
-struct Pair {
-    certificate: String,
-    key: String,
-}
-
-impl Authority {
-    fn new(name: &str) -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self {
-            issuer: Issuer::new(params, key),
-            pem,
-        }
-    }
-
-    /// Of a server of these names.
-    fn server(&self, names: &[&str]) -> Pair {
-        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-        self.sign(&CertificateParams::new(names).unwrap())
-    }
-
-    /// Of a caller of this name.
-    fn client(&self, name: &str) -> Pair {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, name);
-        let uri = format!("spiffe://lab/{name}").try_into().unwrap();
-        params.subject_alt_names = vec![SanType::URI(uri)];
-        self.sign(&params)
-    }
-
-    fn sign(&self, params: &CertificateParams) -> Pair {
-        let key = KeyPair::generate().unwrap();
-        let signed = params.signed_by(&key, &self.issuer).unwrap();
-        Pair {
-            certificate: signed.pem(),
-            key: key.serialize_pem(),
-        }
-    }
-}
+use pki::{Authority, Pair};
 
 /// The server's files.
 struct Files(PathBuf);
@@ -198,10 +152,6 @@ async fn shown(gateway: &Gateway, trusted: &Authority) -> CertificateDer<'static
     session.peer_certificates().unwrap()[0].clone()
 }
 
-fn der(pair: &Pair) -> CertificateDer<'static> {
-    CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap()
-}
-
 #[tokio::test]
 async fn grpc_is_spoken_over_tls_and_plain_text_is_not() {
     let authority = Authority::new("lab");
@@ -312,104 +262,16 @@ async fn pages_reach_it_by_the_names_of_its_certificate_and_those_that_are_set()
 }
 
 #[tokio::test]
-async fn a_callers_certificate_says_who_it_is_where_one_may_be_shown() {
-    let (lab, callers) = (Authority::new("lab"), Authority::new("callers"));
-    let rules = "[[auth.certificate]]\nuri = \"spiffe://lab/scheduler\"\nname = \"scheduler\"\n\
-                 role = \"viewer\"\n";
-    let pair = lab.server(&["gateway.lab"]);
-    let (guarded, _files) = start(&pair, |files| {
-        format!("{}{rules}", files.asking(&callers, "optional"))
-    })
-    .await;
-    let gateway = &guarded.gateway;
-    let by = async |pair: Option<&Pair>, says: Option<&str>| {
-        let stream = connect(gateway, &lab, "gateway.lab", pair, b"h2").await;
-        look(stream.unwrap(), says).await
-    };
-    let scheduler = callers.client("scheduler");
-    by(Some(&scheduler), None).await.unwrap();
-    by(None, Some(&guarded.admin)).await.unwrap();
-    by(Some(&callers.client("unknown")), Some(&guarded.admin))
-        .await
-        .unwrap();
-    let nobody = by(None, None).await.unwrap_err();
-    assert_eq!(
-        reason(&nobody),
-        (Code::Unauthenticated, "CREDENTIALS_MISSING".to_owned())
-    );
-    let unknown = by(Some(&callers.client("unknown")), None)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        reason(&unknown),
-        (Code::Unauthenticated, "CREDENTIALS_INVALID".to_owned())
-    );
-    // One that no authority of callers vouches for is worth less than none.
-    by(Some(&lab.client("scheduler")), Some(&guarded.admin))
-        .await
-        .unwrap_err();
-
-    let stream = connect(gateway, &lab, "gateway.lab", Some(&scheduler), b"h2")
-        .await
-        .unwrap();
-    let denied = drain(stream).await;
-    assert_eq!(
-        reason(&denied),
-        (Code::PermissionDenied, "ROLE_TOO_LOW".to_owned())
-    );
-    let who: Vec<_> = guarded
-        .end()
-        .await
-        .into_iter()
-        .map(|entry| entry.operation.who)
-        .collect();
-    assert_eq!(who, ["anonymous", "anonymous", "cert:scheduler"]);
-}
-
-/// Asks for the end of the gateway, in vain.
-async fn drain(stream: TlsStream<TcpStream>) -> Status {
-    let handshake = http2::handshake::<_, _, Body>(TokioExecutor::new(), TokioIo::new(stream));
-    let (sender, connection) = handshake.await.unwrap();
-    let mut connections = JoinSet::new();
-    connections.spawn(connection);
-    let service = service_fn(move |request| sender.clone().send_request(request));
-    let mut client =
-        FleetServiceClient::with_origin(service, Uri::from_static("https://gateway.lab"));
-    let asked = client.drain_gateway(pb::DrainGatewayRequest::default());
-    soon("an answer", asked).await.unwrap_err()
-}
-
-#[tokio::test]
-async fn where_a_certificate_is_required_nobody_gets_in_without() {
-    let (lab, callers) = (Authority::new("lab"), Authority::new("callers"));
-    let pair = lab.server(&["gateway.lab"]);
-    let (guarded, _files) = start(&pair, |files| files.asking(&callers, "required")).await;
-    let gateway = &guarded.gateway;
-    let by = async |pair: Option<&Pair>| {
-        // The client ends its side of the handshake before it hears of this.
-        let stream = connect(gateway, &lab, "gateway.lab", pair, b"h2").await;
-        match stream {
-            Ok(stream) => look(stream, Some(&guarded.admin)).await.is_ok(),
-            Err(_) => false,
-        }
-    };
-    assert!(!by(None).await);
-    assert!(!by(Some(&lab.client("scheduler"))).await);
-    assert!(by(Some(&callers.client("anybody"))).await);
-    guarded.gateway.shutdown().await;
-}
-
-#[tokio::test]
 async fn a_new_certificate_is_shown_without_a_restart() {
     let authority = Authority::new("lab");
     let first = authority.server(&["gateway.lab"]);
     let (guarded, files) = start(&first, Files::section).await;
     let becomes = async |wanted: &Pair| {
-        while shown(&guarded.gateway, &authority).await != der(wanted) {
+        while shown(&guarded.gateway, &authority).await != wanted.der() {
             pause().await;
         }
     };
-    assert_eq!(shown(&guarded.gateway, &authority).await, der(&first));
+    assert_eq!(shown(&guarded.gateway, &authority).await, first.der());
     let old = connect(&guarded.gateway, &authority, "gateway.lab", None, b"h2")
         .await
         .unwrap();

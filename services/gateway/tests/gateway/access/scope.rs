@@ -11,178 +11,13 @@ use fleetgate_proto::v1::watch_fleet_response::Item as Watched;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
+use super::calls::{about, with};
 use crate::guarded::{Clients, Guarded, LOOSE, RACK_A, RACK_B, detail, in_rack, soon};
 use crate::support::{reason, tap};
 
 /// Admin of rack a, viewer of rack b, nobody elsewhere.
 fn of_two_racks() -> Vec<Grant> {
     vec![in_rack(Role::Admin, "a"), in_rack(Role::Viewer, "b")]
-}
-
-fn device<T: Default>(set: impl FnOnce(&mut T)) -> T {
-    let mut request = T::default();
-    set(&mut request);
-    request
-}
-
-/// Every call that names a phone, by the name of its method.
-async fn calls_about(clients: &mut Clients, name: &str, id: &str) -> Vec<(&'static str, Status)> {
-    let app = || "com.example.app".to_owned();
-    let point = || tap(name, id).point;
-    let mut answers = Vec::new();
-    macro_rules! ask {
-        ($client:ident . $method:ident, $name:literal, $request:expr) => {
-            let answer = clients.$client.$method($request).await;
-            let status = answer.map_or_else(|status| status, |_| Status::ok(""));
-            answers.push(($name, status));
-        };
-    }
-    ask!(
-        fleet.get_device,
-        "GetDevice",
-        device(|r: &mut pb::GetDeviceRequest| {
-            name.clone_into(&mut r.device);
-        })
-    );
-    ask!(
-        fleet.list_device_transitions,
-        "ListDeviceTransitions",
-        device(|r: &mut pb::ListDeviceTransitionsRequest| name.clone_into(&mut r.device))
-    );
-    ask!(
-        fleet.update_device,
-        "UpdateDevice",
-        device(|r: &mut pb::UpdateDeviceRequest| {
-            name.clone_into(&mut r.device);
-            r.set_labels = [("note".to_owned(), id.to_owned())].into();
-        })
-    );
-    ask!(
-        fleet.cordon_device,
-        "CordonDevice",
-        device(|r: &mut pb::CordonDeviceRequest| {
-            name.clone_into(&mut r.device);
-            r.reason = "a look".to_owned();
-        })
-    );
-    ask!(
-        fleet.uncordon_device,
-        "UncordonDevice",
-        device(|r: &mut pb::UncordonDeviceRequest| {
-            name.clone_into(&mut r.device);
-        })
-    );
-    ask!(
-        fleet.recycle_runner,
-        "RecycleRunner",
-        device(|r: &mut pb::RecycleRunnerRequest| {
-            name.clone_into(&mut r.device);
-        })
-    );
-    ask!(
-        ledger.list_commands,
-        "ListCommands",
-        device(|r: &mut pb::ListCommandsRequest| {
-            name.clone_into(&mut r.device);
-        })
-    );
-    ask!(automation.tap, "Tap", tap(name, id));
-    ask!(
-        automation.long_press,
-        "LongPress",
-        device(|r: &mut pb::LongPressRequest| {
-            name.clone_into(&mut r.device);
-            r.app_bundle_id = app();
-            r.point = point();
-        })
-    );
-    ask!(
-        automation.drag,
-        "Drag",
-        device(|r: &mut pb::DragRequest| {
-            name.clone_into(&mut r.device);
-            r.app_bundle_id = app();
-            r.from = point();
-            r.to = point();
-        })
-    );
-    ask!(
-        automation.type_text,
-        "TypeText",
-        device(|r: &mut pb::TypeTextRequest| {
-            name.clone_into(&mut r.device);
-            r.app_bundle_id = app();
-            r.text = "text".to_owned();
-        })
-    );
-    ask!(
-        automation.press_keyboard_return,
-        "PressKeyboardReturn",
-        device(|r: &mut pb::PressKeyboardReturnRequest| {
-            name.clone_into(&mut r.device);
-            r.app_bundle_id = app();
-        })
-    );
-    ask!(
-        automation.press_keyboard_delete,
-        "PressKeyboardDelete",
-        device(|r: &mut pb::PressKeyboardDeleteRequest| {
-            name.clone_into(&mut r.device);
-            r.app_bundle_id = app();
-        })
-    );
-    ask!(
-        automation.press_button,
-        "PressButton",
-        device(|r: &mut pb::PressButtonRequest| {
-            name.clone_into(&mut r.device);
-            r.button = pb::Button::Home.into();
-        })
-    );
-    ask!(
-        automation.get_viewport,
-        "GetViewport",
-        device(|r: &mut pb::GetViewportRequest| {
-            name.clone_into(&mut r.device);
-            r.app_bundle_id = app();
-        })
-    );
-    ask!(
-        automation.capture_snapshot,
-        "CaptureSnapshot",
-        device(|r: &mut pb::CaptureSnapshotRequest| {
-            name.clone_into(&mut r.device);
-            r.app_bundle_id = app();
-        })
-    );
-    ask!(
-        automation.capture_screenshot,
-        "CaptureScreenshot",
-        device(|r: &mut pb::CaptureScreenshotRequest| name.clone_into(&mut r.device))
-    );
-    ask!(
-        automation.get_runner_status,
-        "GetRunnerStatus",
-        device(|r: &mut pb::GetRunnerStatusRequest| {
-            name.clone_into(&mut r.device);
-        })
-    );
-    ask!(
-        automation.get_runner_command_status,
-        "GetRunnerCommandStatus",
-        device(|r: &mut pb::GetRunnerCommandStatusRequest| {
-            name.clone_into(&mut r.device);
-            r.command_id = "c-1".to_owned();
-        })
-    );
-    ask!(
-        automation.shutdown_runner,
-        "ShutdownRunner",
-        device(|r: &mut pb::ShutdownRunnerRequest| {
-            name.clone_into(&mut r.device);
-        })
-    );
-    answers
 }
 
 /// The role that the row of a method names.
@@ -197,7 +32,7 @@ fn role(method: &str) -> Role {
 async fn a_role_is_good_for_the_phones_that_it_is_for() {
     let guarded = Guarded::knowing([("ann", of_two_racks())], "limits.call_burst = 4000").await;
     let mut clients = guarded.by(guarded.says("ann")).await;
-    for (method, status) in calls_about(&mut clients, "left", "a").await {
+    for (method, status) in about(&mut clients, "left", "a").await {
         let refusals = [
             Code::Unauthenticated,
             Code::PermissionDenied,
@@ -210,7 +45,7 @@ async fn a_role_is_good_for_the_phones_that_it_is_for() {
         );
     }
     let mut denied = Vec::new();
-    for (method, status) in calls_about(&mut clients, "right", "b").await {
+    for (method, status) in about(&mut clients, "right", "b").await {
         if role(method) == Role::Viewer {
             assert_ne!(
                 status.code(),
@@ -249,8 +84,8 @@ async fn a_phone_that_may_not_be_looked_at_is_as_one_that_is_not_there() {
     let guarded = Guarded::knowing([("ann", of_two_racks())], "limits.call_burst = 4000").await;
     let mut clients = guarded.by(guarded.says("ann")).await;
     let nothing = "fedcba9876543210fedcba9876543210fedcba98";
-    let hidden = calls_about(&mut clients, LOOSE, "c").await;
-    let absent = calls_about(&mut clients, nothing, "c").await;
+    let hidden = about(&mut clients, LOOSE, "c").await;
+    let absent = about(&mut clients, nothing, "c").await;
     for ((method, hidden), (_, absent)) in hidden.iter().zip(&absent) {
         assert_eq!(
             reason(hidden),
@@ -273,13 +108,13 @@ async fn a_phone_that_may_not_be_looked_at_is_as_one_that_is_not_there() {
         .by(&guarded.admin)
         .await
         .fleet
-        .update_device(device(|r: &mut pb::UpdateDeviceRequest| {
+        .update_device(with(|r: &mut pb::UpdateDeviceRequest| {
             LOOSE.clone_into(&mut r.device);
             r.alias = Some("secret".to_owned());
         }))
         .await
         .unwrap();
-    for (method, status) in calls_about(&mut clients, "secret", "d").await {
+    for (method, status) in about(&mut clients, "secret", "d").await {
         assert_eq!(status.code(), Code::NotFound, "{method}");
         assert!(
             !format!("{status:?}").contains(LOOSE),
@@ -346,7 +181,7 @@ async fn lists_and_watches_tell_of_phones_that_may_be_looked_at() {
 
     let mut admin = guarded.by(&guarded.admin).await;
     for name in [LOOSE, RACK_A] {
-        let update = device(|r: &mut pb::UpdateDeviceRequest| {
+        let update = with(|r: &mut pb::UpdateDeviceRequest| {
             name.clone_into(&mut r.device);
             r.set_labels = [("note".to_owned(), "new".to_owned())].into();
         });
@@ -370,7 +205,7 @@ async fn lists_and_watches_tell_of_phones_that_may_be_looked_at() {
         "not a word of the first"
     );
     // Labels decide as they are: now it is in a rack.
-    let moved = device(|r: &mut pb::UpdateDeviceRequest| {
+    let moved = with(|r: &mut pb::UpdateDeviceRequest| {
         LOOSE.clone_into(&mut r.device);
         r.set_labels = [("rack".to_owned(), "b".to_owned())].into();
     });
@@ -440,14 +275,14 @@ async fn the_ledger_tells_of_commands_to_phones_that_may_be_looked_at() {
     }
     assert_eq!(ids, ["on-b", "on-a"]);
 
-    let cordon = device(|r: &mut pb::CordonDeviceRequest| {
+    let cordon = with(|r: &mut pb::CordonDeviceRequest| {
         LOOSE.clone_into(&mut r.device);
-        r.reason = "a look".to_owned();
+        "a look".clone_into(&mut r.reason);
     });
     admin.fleet.cordon_device(cordon).await.unwrap();
-    let cordon = device(|r: &mut pb::CordonDeviceRequest| {
+    let cordon = with(|r: &mut pb::CordonDeviceRequest| {
         RACK_B.clone_into(&mut r.device);
-        r.reason = "a look".to_owned();
+        "a look".clone_into(&mut r.reason);
     });
     ann.fleet.cordon_device(cordon.clone()).await.unwrap_err();
     admin.fleet.cordon_device(cordon).await.unwrap();
