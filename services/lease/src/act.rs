@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use fleetgate_runner::Udid;
 
-use crate::id::{Epoch, LeaseId, Priority};
+use crate::id::{LeaseId, Priority};
 use crate::lease::{Lease, NewLease};
 use crate::state::EndReason;
 use crate::wants::DeviceView;
@@ -98,7 +98,7 @@ pub enum Act {
     /// A lease has changed, which is to be put on record.
     Changed(Box<Lease>, What),
     /// The holder of a lease may drive the phone.
-    Open(Udid, LeaseId, Epoch),
+    Open(Udid, LeaseId),
     /// The phone is nobody's again.
     Free(Udid),
 }

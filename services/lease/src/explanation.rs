@@ -91,12 +91,14 @@ impl Explanation {
                 until = until.max(ends);
             }
         }
-        let parts = parts.iter().zip(WORDS).filter(|(count, _)| **count > 0);
-        let parts = parts.map(|(count, word)| match (word, until, clock) {
-            (LEASED, Some(until), Some(clock)) => format!("{count} {word} until {}", clock(until)),
-            _ => format!("{count} {word}"),
-        });
-        let parts: Vec<_> = parts.collect();
+        let mut said = WORDS.map(str::to_owned);
+        if let (Some(until), Some(clock)) = (until, clock) {
+            said[LEASED] = format!("{} until {}", WORDS[LEASED], clock(until));
+        }
+        let parts = parts.iter().zip(said).filter(|(count, _)| **count > 0);
+        let parts: Vec<_> = parts
+            .map(|(count, said)| format!("{count} {said}"))
+            .collect();
         let of_them = if parts.is_empty() { "" } else { ": " };
         let matching = matching(self.devices.len());
         let wanted = self.wanted;
@@ -117,13 +119,14 @@ pub(crate) fn matching(count: usize) -> String {
     format!("{count} {verb}")
 }
 
-const LEASED: &str = "leased";
+/// The rank of those that leases have.
+const LEASED: usize = 2;
 
 /// What is said of a phone, by the rank of its obstacle.
 const WORDS: [&str; 8] = [
     "free",
     "kept for it and busy",
-    LEASED,
+    "leased",
     "kept for others",
     "unplugged",
     "quarantined",
@@ -136,7 +139,7 @@ impl Obstacle {
         match self {
             Self::None => 0,
             Self::Busy => 1,
-            Self::Leased { .. } => 2,
+            Self::Leased { .. } => LEASED,
             Self::Reserved { .. } => 3,
             Self::Detached => 4,
             Self::Quarantined => 5,

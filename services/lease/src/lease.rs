@@ -177,6 +177,11 @@ impl Lease {
         self.grant.map(|grant| (grant.at, grant.time))
     }
 
+    /// How long it waited until it was granted.
+    pub fn waited(&self) -> Option<Duration> {
+        Some(self.grant?.at.since(self.queued?))
+    }
+
     /// How it ended, from the end on, also while it drains.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
@@ -192,11 +197,6 @@ impl Lease {
     pub fn latest_end(&self) -> Option<LeaseTime> {
         let grant = self.grant.filter(|_| self.state == LeaseState::Active)?;
         Some(grant.at.saturating_add(self.asked.terms.max_duration))
-    }
-
-    /// Whether it is active and at most a third of its ttl is left to it.
-    pub fn is_expiring(&self, now: LeaseTime) -> bool {
-        self.expiring_at().is_some_and(|at| at <= now)
     }
 
     /// When at most a third of its ttl is left to it, while it is active.

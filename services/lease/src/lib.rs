@@ -121,8 +121,9 @@
 //!
 //! // … and gets once nothing is in flight there.
 //! let acts = scheduler.step(Input::Idle { device: phone.udid.clone() }, now, wall)?;
-//! assert!(matches!(&acts[0], Act::Changed(_, What::Granted)));
-//! assert!(matches!(&acts[1], Act::Open(_, _, epoch) if epoch.get() == 1));
+//! let Act::Changed(lease, What::Granted) = &acts[0] else { panic!() };
+//! assert!(lease.epoch().is_some_and(|epoch| epoch.get() == 1));
+//! assert_eq!(acts[1], Act::Open(phone.udid.clone(), wish.id.clone()));
 //! # Ok(())
 //! # }
 //! ```
@@ -144,4 +145,4 @@ pub use lease::{Begin, End, Lease, NewLease, Terms};
 pub use scheduler::Scheduler;
 pub use state::{EndReason, LeaseState};
 pub use time::LeaseTime;
-pub use wants::{DeviceView, Selector, Service, Wants};
+pub use wants::{DeviceView, Reach, Selector, Service, Wants};

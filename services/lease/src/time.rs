@@ -35,12 +35,6 @@ impl LeaseTime {
         Duration::from_millis(self.0)
     }
 
-    /// So much later, or `None` where the clock ends.
-    pub fn checked_add(self, span: Duration) -> Option<Self> {
-        let span = u64::try_from(span.as_millis()).ok()?;
-        self.0.checked_add(span).map(Self)
-    }
-
     /// So much later, or the last time of the clock.
     #[must_use]
     pub fn saturating_add(self, span: Duration) -> Self {

@@ -24,10 +24,30 @@ pub struct Selector {
     pub os_version: Option<String>,
     /// What the host that it was last seen on is called.
     pub host: Option<String>,
-    /// Where its owner may look: the phone has all labels of one of these, with
-    /// these values. Empty: anywhere.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub within: Vec<BTreeMap<String, String>>,
+    /// Where its owner may have phones.
+    #[serde(skip_serializing_if = "Reach::is_everywhere")]
+    pub reach: Reach,
+}
+
+/// Where an owner may have phones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Reach {
+    /// Among those that have all labels of one of these, with these values; of
+    /// none of these, nowhere.
+    Within(Vec<BTreeMap<String, String>>),
+    /// Everywhere.
+    #[default]
+    Everywhere,
+}
+
+impl Reach {
+    fn is_everywhere(&self) -> bool {
+        match self {
+            Self::Everywhere => true,
+            Self::Within(_) => false,
+        }
+    }
 }
 
 impl Selector {
@@ -44,8 +64,12 @@ impl Selector {
             let has = phone.os_version.as_deref();
             has.is_some_and(|has| begins(has, wanted))
         };
+        let within = match &self.reach {
+            Reach::Everywhere => true,
+            Reach::Within(places) => places.iter().any(has_all),
+        };
         has_all(&self.labels)
-            && (self.within.is_empty() || self.within.iter().any(&has_all))
+            && within
             && fits(&self.model, &phone.model)
             && fits(&self.host, &phone.host)
             && self.os_version.as_deref().is_none_or(is_version)
@@ -163,15 +187,24 @@ mod tests {
     #[test]
     fn an_owner_gets_no_phone_where_it_may_not_look() {
         let within = |racks: &[&str]| Selector {
-            within: racks
-                .iter()
-                .map(|rack| BTreeMap::from([("rack".into(), (*rack).into())]))
-                .collect(),
+            reach: Reach::Within(
+                racks
+                    .iter()
+                    .map(|rack| BTreeMap::from([("rack".into(), (*rack).into())]))
+                    .collect(),
+            ),
             ..Selector::default()
         };
         assert!(within(&["a"]).matches(&phone("18")));
         assert!(within(&["b", "a"]).matches(&phone("18")));
         assert!(!within(&["b"]).matches(&phone("18")));
+        let nowhere = within(&[]);
+        assert!(!nowhere.matches(&phone("18")));
+        // Also once it was written down.
+        for selector in [nowhere, within(&["b", "a"]), Selector::default()] {
+            let text = serde_json::to_string(&selector).unwrap();
+            assert_eq!(serde_json::from_str::<Selector>(&text).unwrap(), selector);
+        }
     }
 
     #[test]

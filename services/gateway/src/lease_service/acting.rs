@@ -1,7 +1,7 @@
 //! What is done to leases, and what is told of them, for those who may.
 
 use fleetgate_identity::Role;
-use fleetgate_lease::{Change, Lease, LeaseId, Priority, Wants};
+use fleetgate_lease::{Change, Lease, LeaseId, Wants};
 use fleetgate_ledger::LeaseQuery;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
@@ -11,29 +11,32 @@ use tonic::Status;
 use super::LeaseApi;
 use crate::access::{Caller, Denial};
 use crate::convert::{LeaseFilter, explanation};
-use crate::leases::{LeaseError, LeaseView, Refused, ended};
+use crate::leases::{Explained, LeaseError, LeaseView, Refused, ended};
 use crate::status;
 
 impl LeaseApi {
     /// What is told of what was not done to a lease; that somebody may not do it
-    /// goes on record.
+    /// goes on record. Of one that is hidden nothing is told, whatever the matter
+    /// is.
     async fn refused(&self, caller: &Caller, id: &LeaseId, error: LeaseError) -> Status {
-        let refused = if matches!(error, LeaseError::NotOpen) {
-            match self.leases().find(id).await {
-                Ok(Some(view)) if self.may_see(caller, &view.lease) => {
-                    let not_open = || LeaseError::NotOpen;
-                    ended(&view.lease).map_or_else(not_open, LeaseError::Refused)
+        let error = match error {
+            LeaseError::NotOpen | LeaseError::Refused(Refused::NotOwner(_)) => {
+                let view = match self.find(caller, id).await {
+                    Ok(view) => view,
+                    Err(unknown) => return unknown,
+                };
+                if view.lease.owner() == caller.name() {
+                    ended(&view.lease).map_or(LeaseError::NotOpen, LeaseError::Refused)
+                } else {
+                    LeaseError::Refused(Refused::NotOwner(id.clone()))
                 }
-                Ok(_) => LeaseError::Refused(Refused::Unknown(id.clone())),
-                Err(error) => return status::leases_unread(&error),
             }
-        } else {
-            error
+            error => error,
         };
-        if let LeaseError::Refused(refused) = &refused {
+        if let LeaseError::Refused(refused) = &error {
             self.core.denied(caller, refused, None);
         }
-        status::not_leased(&refused, Some(id))
+        status::not_leased(&error, Some(id))
     }
 
     pub(super) async fn renew(
@@ -55,8 +58,11 @@ impl LeaseApi {
         id: LeaseId,
         mut change: Change,
     ) -> Result<LeaseView, Status> {
-        let highest = Priority(self.highest(caller));
-        change.priority = change.priority.map(|asked| asked.min(highest));
+        if let Some(asked) = change.priority {
+            let view = self.find(caller, &id).await?;
+            let highest = self.highest(caller, view.lease.wants());
+            change.priority = Some(asked.min(highest));
+        }
         let owner = caller.name().to_owned();
         match self.leases().update(id.clone(), owner, change).await {
             Ok(view) => Ok(view),
@@ -124,7 +130,6 @@ impl LeaseApi {
         let view = self.find(caller, &id).await?;
         let explained = self.leases().explain(id).await;
         let explained = explained.map_err(|error| status::not_leased(&error, None))?;
-        let clock = self.leases().clock();
         let Some(explained) = explained else {
             let lease = &view.lease;
             return Ok(pb::ExplainLeaseResponse {
@@ -134,13 +139,27 @@ impl LeaseApi {
                 ..pb::ExplainLeaseResponse::default()
             });
         };
-        let mut told = explanation(&explained, clock);
+        Ok(self.explained_to(caller, explained))
+    }
+
+    /// Why a lease waits, as far as it is of phones and leases that a caller may
+    /// hear of.
+    fn explained_to(&self, caller: &Caller, mut explained: Explained) -> pb::ExplainLeaseResponse {
         let access = self.core.access();
-        told.devices.retain(|device| {
-            let device = device.device.parse::<Udid>();
-            device.is_ok_and(|device| access.may_see(caller, &device))
-        });
-        Ok(told)
+        let may_hear = |id: &LeaseId| {
+            let view = self.leases().board().get(id);
+            view.is_some_and(|view| self.may_see(caller, &view.lease))
+        };
+        let why = &mut explained.why;
+        why.devices
+            .retain(|device| access.may_see(caller, &device.udid));
+        why.ahead.retain(may_hear);
+        let mut told = explanation(&explained, self.leases().clock());
+        for device in &mut told.devices {
+            let id = device.lease_id.take();
+            device.lease_id = id.filter(|id| id.parse().is_ok_and(|id| may_hear(&id)));
+        }
+        told
     }
 
     pub(super) async fn list(

@@ -1,9 +1,9 @@
 //! Wishes: which phones a caller may have, on which terms.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use fleetgate_identity::Role;
-use fleetgate_lease::{Begin, NewLease, Priority, Selector, Terms, Wants};
+use fleetgate_identity::{Grant, Role};
+use fleetgate_lease::{Begin, NewLease, Priority, Reach, Selector, Terms, Wants};
 use tonic::Status;
 
 use super::LeaseApi;
@@ -35,6 +35,7 @@ impl LeaseApi {
             labels,
             context,
         } = wish;
+        let highest = self.highest(caller, &wants);
         let created = wall_now();
         // One whose time has come begins at once.
         let left = begin.and_then(|time| Some((time, time.duration_since(created).ok()?)));
@@ -46,7 +47,7 @@ impl LeaseApi {
             id: mint(),
             owner: caller.name().to_owned(),
             wants,
-            priority: Priority(priority.min(self.highest(caller))),
+            priority: Priority(priority).min(highest),
             terms: Terms {
                 ttl: ttl.unwrap_or(self.limits().ttl),
                 max_duration: max_duration.unwrap_or(self.limits().max_duration),
@@ -90,9 +91,8 @@ impl LeaseApi {
                     count: *count,
                 };
                 let asked = wants(selector.clone());
-                let within = within(caller);
                 let bounded = wants(Selector {
-                    within,
+                    reach: reach(caller),
                     ..selector.clone()
                 });
                 self.core.fleet().until_announced(&bounded).await;
@@ -101,23 +101,39 @@ impl LeaseApi {
         }
     }
 
-    /// The highest priority that a caller gets.
-    pub(super) fn highest(&self, caller: &Caller) -> i32 {
-        match caller.principal.anywhere() {
+    /// The highest priority that a caller gets for phones: an admin's where it is
+    /// an admin of all that it may get, an operator's otherwise.
+    pub(super) fn highest(&self, caller: &Caller, wants: &Wants) -> Priority {
+        let role = match wants {
+            Wants::Devices(devices) => {
+                let settings = self.core.fleet().settings();
+                let on = |device| caller.principal.on(&settings.get(device).labels);
+                devices.iter().map(on).min().flatten()
+            }
+            Wants::Matching { .. } => match caller.principal.fleet_wide() {
+                Some(everywhere) if everywhere >= Role::Operator => Some(everywhere),
+                Some(_) | None => driving(caller).map(|grant| grant.role).min(),
+            },
+        };
+        Priority(match role {
             Some(Role::Admin) => self.limits().admin_priority,
             Some(Role::Operator | Role::Viewer) | None => self.limits().operator_priority,
-        }
+        })
     }
 }
 
-/// Where a caller may have phones: the labels of its grants; none for
-/// anywhere.
-fn within(caller: &Caller) -> Vec<BTreeMap<String, String>> {
-    let everywhere = caller.principal.fleet_wide();
-    if everywhere.is_some_and(|role| role >= Role::Operator) {
-        return Vec::new();
-    }
+/// The grants by which a caller may have phones.
+fn driving(caller: &Caller) -> impl Iterator<Item = &Grant> {
     let grants = caller.principal.grants().iter();
-    let grants = grants.filter(|grant| grant.role >= Role::Operator);
-    grants.map(|grant| grant.labels.clone()).collect()
+    grants.filter(|grant| grant.role >= Role::Operator)
+}
+
+/// Where a caller may have phones: by the labels of its grants, unless one of
+/// them is for the fleet.
+fn reach(caller: &Caller) -> Reach {
+    if caller.principal.fleet_wide() >= Some(Role::Operator) {
+        return Reach::Everywhere;
+    }
+    let grants = driving(caller);
+    Reach::Within(grants.map(|grant| grant.labels.clone()).collect())
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::bits::Bits;
-use crate::wants::{DeviceView, Selector};
+use crate::wants::{DeviceView, Reach, Selector};
 
 /// Something that a phone is or has, and that may be asked for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,14 +75,16 @@ impl Facts {
     /// The phones that a selector matches.
     pub(super) fn matching(&self, selector: &Selector) -> Bits {
         let matching = self.having_all(facts_wanted(selector));
-        if selector.within.is_empty() {
-            return matching;
+        match &selector.reach {
+            Reach::Everywhere => matching,
+            Reach::Within(places) => {
+                let mut within = Bits::default();
+                for labels in places {
+                    within.add_all(&self.having_all(labels_of(labels)));
+                }
+                matching.common(&within)
+            }
         }
-        let mut within = Bits::default();
-        for labels in &selector.within {
-            within.add_all(&self.having_all(labels_of(labels)));
-        }
-        matching.common(&within)
     }
 
     fn having_all(&self, facts: impl Iterator<Item = Fact>) -> Bits {
@@ -132,9 +134,10 @@ mod tests {
             model in prop::option::of("[mn]"),
             os_version in version(),
             host in prop::option::of("[gh]"),
-            within in prop::collection::vec(labels(), 0..3),
+            places in prop::option::of(prop::collection::vec(labels(), 0..3)),
         ) -> Selector {
-            Selector { labels, model, os_version, host, within }
+            let reach = places.map_or(Reach::Everywhere, Reach::Within);
+            Selector { labels, model, os_version, host, reach }
         }
     }
 

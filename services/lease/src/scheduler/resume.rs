@@ -89,7 +89,7 @@ impl Scheduler {
             let (lease_id, udid) = (id.clone(), udid.clone());
             if lease.state == LeaseState::Active {
                 self.fleet.put(number, Slot::Held { lease: lease_id });
-                acts.push(Act::Open(udid, id.clone(), epoch));
+                acts.push(Act::Open(udid, id.clone()));
             } else {
                 let slot = Slot::Draining {
                     lease: lease_id,

@@ -217,7 +217,7 @@ impl Scheduler {
         }
         step.changed(lease, What::Granted);
         let open = lease.devices.iter();
-        let open = open.map(|udid| Act::Open(udid.clone(), id.clone(), epoch));
+        let open = open.map(|udid| Act::Open(udid.clone(), id.clone()));
         step.acts.extend(open);
         entry.matching = Bits::default();
         self.rearm(id);

@@ -67,7 +67,7 @@ impl Broker {
         match act {
             Act::Close(device, lease) => self.close(&device, &lease),
             Act::Changed(lease, what) => self.changed(*lease, what),
-            Act::Open(device, lease, _epoch) => {
+            Act::Open(device, lease) => {
                 if !self.void.contains(&lease) {
                     let mark = self.gate.mark(&device);
                     let effects = &mut self.gathered.effects;

@@ -93,7 +93,7 @@ pub(super) fn word(act: &Act) -> String {
     match act {
         Act::Close(udid, lease) => format!("close {} {lease}", number(udid)),
         Act::Changed(lease, what) => format!("{} {what:?}", lease.id()),
-        Act::Open(udid, lease, epoch) => format!("open {} {lease} {epoch}", number(udid)),
+        Act::Open(udid, lease) => format!("open {} {lease}", number(udid)),
         Act::Free(udid) => format!("free {}", number(udid)),
     }
 }
