@@ -1,8 +1,10 @@
 //! `LeaseService`: phones for one driver at a time.
 //!
 //! A lease is told of to its owner, and to those who may look at all of its
-//! phones; for others there is none. What is done to one goes through the broker
-//! and is answered when it is on record, whether its caller stays or not.
+//! phones; for others there is none. One that has no phones yet and takes those
+//! that match is its owner's and theirs who may look at everything. What is done
+//! to one goes through the broker and is answered when it is on record, whether
+//! its caller stays or not.
 
 use std::time::SystemTime;
 
@@ -13,7 +15,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::access::{Caller, sees_everything};
+use crate::access::{Access, Caller, Denial, sees_everything};
 use crate::config::LeasesSection;
 use crate::convert::{
     self, Violation, create_lease, list_leases, only_lease_id, revoke_lease, update_lease,
@@ -50,25 +52,37 @@ impl LeaseApi {
         convert::lease(view, self.leases().clock())
     }
 
-    /// A lease that a caller may hear of.
+    /// A lease that a caller may hear of. One that is hidden is for it as one
+    /// that never was; that it asked for it is on record.
     async fn find(&self, caller: &Caller, id: &LeaseId) -> Result<LeaseView, Status> {
         let found = self.leases().find(id).await;
         let found = found.map_err(|error| status::leases_unread(&error))?;
-        let found = found.filter(|view| self.may_see(caller, &view.lease));
-        found.ok_or_else(|| status::lease_unknown(id))
+        let view = found.ok_or_else(|| status::lease_unknown(id))?;
+        if !self.may_see(caller, &view.lease) {
+            let denial = Denial::of(caller, status::DEVICE_OUT_OF_SCOPE);
+            let denials = self.core.access().denials();
+            denials.record(denial.lease(id.as_str()));
+            return Err(status::lease_unknown(id));
+        }
+        Ok(view)
     }
 
     fn may_see(&self, caller: &Caller, lease: &Lease) -> bool {
-        if lease.owner() == caller.name() || sees_everything(caller) {
-            return true;
-        }
-        let named = match lease.wants() {
-            Wants::Devices(devices) => Some(devices),
-            Wants::Matching { .. } => None,
-        };
-        let mut devices = named.into_iter().flatten().chain(lease.devices());
-        devices.all(|device| self.core.access().may_see(caller, device))
+        may_see(self.core.access(), caller, lease)
     }
+}
+
+fn may_see(access: &Access, caller: &Caller, lease: &Lease) -> bool {
+    if lease.owner() == caller.name() || sees_everything(caller) {
+        return true;
+    }
+    let named = match lease.wants() {
+        Wants::Devices(devices) => Some(devices),
+        Wants::Matching { .. } => None,
+    };
+    let devices = named.into_iter().flatten().chain(lease.devices());
+    let mut devices = devices.peekable();
+    devices.peek().is_some() && devices.all(|device| access.may_see(caller, device))
 }
 
 /// What a request comes to, or what is wrong with it.
@@ -133,7 +147,9 @@ impl LeaseService for LeaseApi {
             deadline,
             stop: self.core.stop().clone(),
         };
-        Ok(Response::new(watch(followed, config).boxed()))
+        let access = self.core.access().clone();
+        let may_hear = move |lease: &Lease| may_see(&access, &caller, lease);
+        Ok(Response::new(watch(followed, config, may_hear).boxed()))
     }
 
     async fn renew_lease(

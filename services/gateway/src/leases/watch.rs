@@ -8,6 +8,9 @@
 //!      └── it had ended ──► the end
 //! ```
 //!
+//! Whoever may not hear of the lease any more, by the phones that it has got or
+//! by their labels, is told that there is none, and nothing after that.
+//!
 //! Of places in the line, and of renewals, a slow reader sees the newest only.
 //!
 //! Invariant: that it was granted, drains and has ended is told once each, and
@@ -16,7 +19,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use fleetgate_lease::{Lease, LeaseState, LeaseTime};
+use fleetgate_lease::{Lease, LeaseId, LeaseState, LeaseTime};
 use fleetgate_proto::v1 as pb;
 use futures_util::Stream;
 use futures_util::future::OptionFuture;
@@ -87,12 +90,14 @@ struct Seen {
 enum End {
     Complete,
     Draining,
+    Hidden(LeaseId),
 }
 
-/// The messages of one watcher.
+/// The messages of one watcher, each of them if it may hear of the lease then.
 pub(crate) fn watch(
     followed: Followed,
     config: WatchConfig,
+    may_hear: impl Fn(&Lease) -> bool + Send + Sync,
 ) -> impl Stream<Item = Result<pb::WatchLeaseResponse, Status>> + Send {
     let (bulletin, view, seen) = match followed {
         Followed::Open(Follower(mut bulletin)) => {
@@ -110,21 +115,28 @@ pub(crate) fn watch(
         seen,
         told: Instant::now(),
     };
-    unfold(Some(watcher), move |watcher| async move {
-        let mut watcher = watcher?;
-        match deadline.wait(watcher.next()).await {
-            Ok(Ok(message)) => Some((Ok(message), Some(watcher))),
+    unfold(Some((watcher, may_hear)), move |watcher| async move {
+        let (mut watcher, may_hear) = watcher?;
+        match deadline.wait(watcher.next(&may_hear)).await {
+            Ok(Ok(message)) => Some((Ok(message), Some((watcher, may_hear)))),
             Ok(Err(End::Complete)) => None,
             Ok(Err(End::Draining)) => Some((Err(status::watch_draining()), None)),
+            Ok(Err(End::Hidden(id))) => Some((Err(status::lease_unknown(&id)), None)),
             Err(_passed) => Some((Err(status::deadline_exceeded()), None)),
         }
     })
 }
 
 impl Watcher {
-    async fn next(&mut self) -> Result<pb::WatchLeaseResponse, End> {
+    async fn next(
+        &mut self,
+        may_hear: &(impl Fn(&Lease) -> bool + Sync),
+    ) -> Result<pb::WatchLeaseResponse, End> {
         loop {
             if let Some((change, view)) = self.news.pop_front() {
+                if !may_hear(&view.lease) {
+                    return Err(End::Hidden(view.lease.id().clone()));
+                }
                 self.told = Instant::now();
                 return Ok(pb::WatchLeaseResponse {
                     change: change.into(),

@@ -11,6 +11,8 @@ use tonic_types::StatusExt;
 
 use crate::support::{DEVICE, PORTLESS, Running, nowhere, reason, start, start_with, tap};
 
+mod scope;
+
 fn client(running: &Running) -> LeaseServiceClient<Channel> {
     LeaseServiceClient::new(running.channel.clone())
 }

@@ -22,7 +22,7 @@ type Told = futures_util::stream::BoxStream<'static, Result<pb::WatchLeaseRespon
 
 fn follow(board: &Board, lease: &Lease, config: WatchConfig) -> Told {
     let follower = Follower(board.follow(lease.id()).unwrap());
-    watch(Followed::Open(follower), config).boxed()
+    watch(Followed::Open(follower), config, |_| true).boxed()
 }
 
 async fn next(told: &mut Told) -> (LeaseChange, pb::Lease) {
@@ -115,7 +115,7 @@ async fn a_lease_that_has_ended_is_told_once() {
         lease: ended.lease(),
         position: None,
     };
-    let mut told = watch(Followed::Ended(view), config()).boxed();
+    let mut told = watch(Followed::Ended(view), config(), |_| true).boxed();
     let (change, lease) = next(&mut told).await;
     assert_eq!(change, LeaseChange::Snapshot);
     assert_eq!(lease.state(), pb::LeaseState::Released);
@@ -151,5 +151,19 @@ async fn a_watch_ends_with_a_status_when_the_gateway_does() {
     stop.cancel();
     let status = told.next().await.unwrap().unwrap_err();
     assert_eq!(status.code(), tonic::Code::Unavailable);
+    assert!(told.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_hear_of_the_phones_that_were_granted_is_told_that_there_is_no_lease() {
+    let (board, queued) = (Board::default(), Sample::queued("token:ci", &[1], 6));
+    board.publish(&queued.lease(), What::Created);
+    let follower = Follower(board.follow(queued.lease().id()).unwrap());
+    let may_hear = |lease: &Lease| lease.devices().is_empty();
+    let mut told = watch(Followed::Open(follower), config(), may_hear).boxed();
+    assert_eq!(next(&mut told).await.0, LeaseChange::Snapshot);
+    board.publish(&queued.granting().lease(), What::Granted);
+    let status = told.next().await.unwrap().unwrap_err();
+    assert_eq!(status.code(), tonic::Code::NotFound);
     assert!(told.next().await.is_none());
 }
