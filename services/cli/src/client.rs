@@ -153,7 +153,7 @@ impl Client {
             .settle(&context.server)
             .map_err(|error| Rejected::unprepared(&error))?;
         let way = Way {
-            server: &context.server,
+            server: &settled.server,
             tls: settled.tls,
             authorization: settled.authorization,
             within,

@@ -91,6 +91,9 @@ pub(crate) struct Access {
 /// What one connection needs of it.
 #[derive(Debug)]
 pub(super) struct Settled {
+    /// Where to connect to: for a gateway of this host the address that it
+    /// published, since of a name several may be meant.
+    pub(super) server: Server,
     pub(super) tls: Option<Tls>,
     pub(super) authorization: Option<HeaderValue>,
 }
@@ -148,6 +151,10 @@ impl Access {
             Err(_) if own.is_some() || identity.is_some() || !server.is_loopback() => None,
             Err(error) => return Err(error.into()),
         };
+        let place = match &found {
+            Some(found) => found.server()?,
+            None => server.clone(),
+        };
         let token = match own {
             Some(token) => Some(token),
             // A certificate says who calls already.
@@ -163,6 +170,7 @@ impl Access {
                 name: self.server_name.as_deref().unwrap_or(host),
             })?;
             return Ok(Settled {
+                server: place,
                 tls: Some(tls),
                 authorization: token.as_ref().map(bearer).transpose()?,
             });
@@ -177,6 +185,7 @@ impl Access {
              gateway as https://"
         );
         Ok(Settled {
+            server: place,
             tls: None,
             authorization: token.as_ref().map(bearer).transpose()?,
         })

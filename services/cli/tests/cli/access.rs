@@ -1,6 +1,8 @@
 //! Gateways of this host, and how their user's clients find them.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
@@ -61,6 +63,17 @@ async fn of_several_gateways_the_user_says_which() {
 }
 
 #[tokio::test]
+async fn two_demos_stand_side_by_side() {
+    let host = Host::new();
+    let demo = ["demo", "--once", "--port", "0"];
+    let (one, two) = tokio::join!(host.run(&demo), host.run(&demo));
+    for said in [one, two] {
+        assert_eq!(said.code, 0, "{}", said.stderr);
+    }
+    assert_eq!(host.records().len(), 0);
+}
+
+#[tokio::test]
 async fn the_record_of_a_gateway_that_was_killed_is_no_gateway() {
     let host = Host::new();
     let mut serving = host.start("one", "").await;
@@ -68,6 +81,23 @@ async fn the_record_of_a_gateway_that_was_killed_is_no_gateway() {
     assert_eq!(host.records().len(), 1, "it could not take it away");
     assert_eq!(host.run(&["instances"]).await.text(), "no gateways\n");
     assert_eq!(host.records().len(), 0);
+}
+
+#[tokio::test]
+async fn a_token_goes_to_the_address_that_its_gateway_published_and_to_no_namesake() {
+    let host = Host::new();
+    let serving = host.start("one", "").await;
+    let port = serving.server.rsplit(':').next().unwrap();
+    // Where there is no other family of addresses, nobody can lurk there.
+    let rogue = TcpListener::bind(format!("[::1]:{port}"));
+    let named = format!("http://localhost:{port}");
+    let devices = host.run(&["--server", &named, "devices"]).await;
+    assert_eq!(devices.code, 0, "{}", devices.stderr);
+    if let Ok(rogue) = rogue {
+        rogue.set_nonblocking(true).unwrap();
+        assert_eq!(rogue.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+    serving.end().await;
 }
 
 #[tokio::test]
