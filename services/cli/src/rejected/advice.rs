@@ -12,6 +12,13 @@ pub(super) fn unreachable(error: &(dyn Error + 'static)) -> &'static str {
         return "say who calls by a certificate that the gateway knows: --cert and --key";
     }
     match of_tls(error) {
+        // rustls has no name of its own for it.
+        Some(rustls::Error::InvalidCertificate(why))
+            if format!("{why:?}").contains("CaUsedAsEndEntity") =>
+        {
+            "its certificate is one of an authority, which no server may show: make another, with \
+             basicConstraints = CA:FALSE"
+        }
         Some(rustls::Error::InvalidCertificate(_)) => {
             "name the authority of its certificate with --ca, and the name in it with \
              --server-name if it is not the one of --server"

@@ -78,15 +78,30 @@ async fn a_token_lets_its_holder_do_what_it_is_for_until_it_is_revoked() {
         &["--name", "ada", "--role", "admin", "--expires", "90d"],
     )
     .await;
+    let brief = token(
+        &host,
+        &["--name", "guest", "--role", "viewer", "--expires", "1s"],
+    )
+    .await;
     let serving = host.start("one", "").await;
     let viewer_file = secret(&host, "viewer.token", &viewer);
     let admin_file = secret(&host, "admin.token", &admin);
+    let brief = secret(&host, "brief.token", &brief);
 
     assert_eq!(ask(&serving, &viewer_file, &["devices"]).await.code, 0);
     let drain = ["drain", "--reason", "upgrade"];
     let refused = ask(&serving, &viewer_file, &drain).await;
     assert_eq!(refused.code, DENIED);
     assert_eq!(error(&refused)["reason"], "ROLE_TOO_LOW");
+
+    let refused = loop {
+        let said = ask(&serving, &brief, &["devices"]).await;
+        if said.code != 0 {
+            break said;
+        }
+    };
+    assert_eq!(refused.code, DENIED);
+    assert_eq!(error(&refused)["reason"], "CREDENTIALS_EXPIRED");
 
     // The environment holds one, too.
     let elsewhere = Host::new();
@@ -243,6 +258,28 @@ async fn a_gateway_that_speaks_tls_is_found_and_verified() {
     assert_eq!(misnamed.code, 4, "{}", misnamed.stderr);
     let renamed = ["--ca", ca, "--server-name", "localhost", "devices"];
     assert_eq!(ask(&serving, &token, &renamed).await.code, 0);
+    serving.end().await;
+}
+
+#[tokio::test]
+async fn a_server_that_shows_an_authoritys_certificate_is_told_apart() {
+    let host = Host::new();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let made = params.self_signed(&key).unwrap();
+    let certificate = secret(&host, "server.pem", &made.pem());
+    let key = secret(&host, "server.key", &key.serialize_pem());
+    let tls = format!(
+        "[tls]\ncertificate = '{}'\nkey = '{}'\n",
+        certificate.display(),
+        key.display()
+    );
+    let serving = host.start("one", &tls).await;
+    let said = host.run(&["devices", "-o", "json"]).await;
+    assert_eq!(said.code, 4, "{}", said.stderr);
+    let hint = error(&said)["hint"].to_string();
+    assert!(hint.contains("CA:FALSE"), "{hint}");
     serving.end().await;
 }
 
