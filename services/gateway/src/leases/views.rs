@@ -28,8 +28,10 @@ fn service(device: &pb::Device) -> Service {
         return Service::Cordoned;
     }
     match state {
-        pb::DeviceState::Ready | pb::DeviceState::Reconciling => Service::InService,
-        pb::DeviceState::Unspecified
+        pb::DeviceState::Ready => Service::InService,
+        // What somebody sent before may still act on its screen.
+        pb::DeviceState::Reconciling
+        | pb::DeviceState::Unspecified
         | pb::DeviceState::Detached
         | pb::DeviceState::Attached
         | pb::DeviceState::Draining
@@ -63,7 +65,7 @@ mod tests {
         use pb::DeviceState as State;
         for (state, expected) in [
             (State::Ready, Service::InService),
-            (State::Reconciling, Service::InService),
+            (State::Reconciling, Service::NotReady),
             (State::Detached, Service::Detached),
             (State::Quarantined, Service::Quarantined),
             (State::Attached, Service::NotReady),
