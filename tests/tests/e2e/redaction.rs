@@ -3,28 +3,22 @@
 //! leaves behind: its log at the finest level, its metrics, its files, and what
 //! it says to callers.
 
-use std::fs::{self, OpenOptions};
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::fs;
 
 use fleetgate_proto::v1 as pb;
-use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
-use fleetgate_proto::v1::ledger_service_client::LedgerServiceClient;
 use fleetgate_runner::{CommandKind, Envelope, Reply, RunnerCode};
-use fleetgate_simulator::{Fault, Injection, Lab, Phone};
+use fleetgate_simulator::{Fault, Injection};
 use fleetgate_tests::facts::in_no_file;
-use fleetgate_tests::place::{Place, Server, run};
-use fleetgate_tests::{APP, binary, connect, pause, plain_lab, screen, soon};
-use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use fleetgate_tests::{APP, pause, screen, soon};
+use http::Request;
+use http_body_util::Full;
 use prost::bytes::Bytes;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Channel;
 use tonic::{Code, Status};
+
+mod watched;
+
+use watched::{Watched, exchange, local_token, log, serve};
 
 /// What is typed, and a piece of it that is in it however it is quoted.
 const TYPED: &str = "Zq7vN2kX \"pa$$\\wörd\" 🔑";
@@ -32,178 +26,18 @@ const PIECE: &str = "zq7vn2kx";
 /// A token that nobody has made.
 const FORGED: &str = "fgt_nobody_wrong4canary4token";
 
-/// A gateway that keeps everything in one place and logs all that it can.
-struct Watched {
-    place: Place,
-    lab: Lab,
-    phone: Phone,
-    server: Server,
-    /// Whose commands they are.
-    token: String,
-}
-
-/// Gives every call a token.
-#[derive(Clone)]
-struct Bearer(String);
-
-impl tonic::service::Interceptor for Bearer {
-    fn call(&mut self, mut call: tonic::Request<()>) -> Result<tonic::Request<()>, Status> {
-        let bearer = format!("Bearer {}", self.0).parse().unwrap();
-        call.metadata_mut().insert("authorization", bearer);
-        Ok(call)
-    }
-}
-
-type Authorized = InterceptedService<Channel, Bearer>;
-
-impl Watched {
-    async fn start() -> Self {
-        let place = Place::new();
-        let lab = Lab::start(plain_lab(1, 0.05));
-        lab.serve_unix(place.usbmuxd()).await.unwrap();
-        let phone = lab.phones().remove(0);
-        fs::create_dir(place.path("logs")).unwrap();
-        let tokens = place.tokens();
-        let made = run(
-            binary::command()
-                .args(["token", "create", "--name", "typist", "--role", "operator"])
-                .arg("--tokens")
-                .arg(&tokens),
-            "",
-        )
-        .await;
-        assert_eq!(made.code, 0, "{}", made.stderr);
-        let server = serve(&place).await;
-        let watched = Self {
-            token: made.text().trim().to_owned(),
-            place,
-            lab,
-            phone,
-            server,
-        };
-        watched.attached().await;
-        watched
-    }
-
-    /// Waits until commands reach the phone.
-    async fn attached(&self) {
-        let automation = self.automation(&self.token).await;
-        soon("the phone", async {
-            let request = pb::GetRunnerStatusRequest {
-                device: self.udid(),
-            };
-            while automation
-                .clone()
-                .get_runner_status(request.clone())
-                .await
-                .is_err()
-            {
-                pause().await;
-            }
-        })
-        .await;
-    }
-
-    fn udid(&self) -> String {
-        self.phone.udid().to_string()
-    }
-
-    async fn automation(&self, token: &str) -> AutomationServiceClient<Authorized> {
-        let channel = connect(&self.server.url).await;
-        AutomationServiceClient::with_interceptor(channel, Bearer(token.to_owned()))
-    }
-
-    async fn ledger(&self) -> LedgerServiceClient<Authorized> {
-        let channel = connect(&self.server.url).await;
-        LedgerServiceClient::with_interceptor(channel, Bearer(self.token.clone()))
-    }
-
-    /// What a caller is told who types the text.
-    async fn type_text(&self, command_id: &str) -> String {
-        let request = pb::TypeTextRequest {
-            device: self.udid(),
-            command_id: Some(command_id.to_owned()),
-            lease: None,
-            app_bundle_id: APP.to_owned(),
-            text: TYPED.to_owned(),
-        };
-        let mut automation = self.automation(&self.token).await;
-        let typing = automation.type_text(request);
-        told(soon("an answer", typing).await)
-    }
-
-    fn log(&self) -> String {
-        String::from_utf8_lossy(&fs::read(log(&self.place)).unwrap()).into_owned()
-    }
-
-    /// What the admin server answers to whoever shows it a token.
-    async fn metrics(&self) -> String {
-        let log = self.log();
-        let said = log
-            .lines()
-            .find(|line| line.contains("admin server listening"));
-        let (_, address) = said.unwrap().split_once("address=").unwrap();
-        let address = address.split(' ').next().unwrap();
-        let request = Request::get("/metrics").header("authorization", self.bearer());
-        let request = request.body(Full::default()).unwrap();
-        let answer = exchange(address, request).await;
-        String::from_utf8(answer.into_body().to_vec()).unwrap()
-    }
-
-    fn bearer(&self) -> String {
-        format!("Bearer {}", self.token)
-    }
-
-    /// Asserts that a text is in no log line and in no file but those that are
-    /// there to keep it.
-    fn assert_nowhere(&self, secret: &str) {
-        let log = self.log().to_lowercase();
-        let line = log
-            .lines()
-            .find(|line| line.contains(&secret.to_lowercase()));
-        assert_eq!(line, None, "{secret} is in the log");
-        in_no_file(&self.path(""), secret, "typed-0");
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.place.path(name)
-    }
-}
-
-fn log(place: &Place) -> PathBuf {
-    place.path("logs").join("gateway")
-}
-
-async fn serve(place: &Place) -> Server {
-    let ledger = place.path("ledger.db");
-    let mut command = place.serve_on(
-        &ledger,
-        "[health]\nprobe_interval = '1s'\n\
-         [auth]\ndiscovery = true\n\
-         [admin]\nlisten = '127.0.0.1:0'\n",
-    );
-    let log = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(log(place))
-        .unwrap();
-    command
-        .env("FLEETGATE_LOG__FILTER", "trace")
-        .env("NO_COLOR", "1")
-        .stderr(Stdio::from(log));
-    Server::start(&mut command).await
-}
-
-/// One exchange over HTTP/1.1.
-async fn exchange(address: &str, mut request: Request<Full<Bytes>>) -> Response<Bytes> {
-    let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
-    let (mut sender, connection) = http1::handshake(stream).await.unwrap();
-    let mut connections = JoinSet::new();
-    connections.spawn(connection);
-    let host = address.parse().unwrap();
-    request.headers_mut().insert("host", host);
-    let (head, body) = sender.send_request(request).await.unwrap().into_parts();
-    Response::from_parts(head, body.collect().await.unwrap().to_bytes())
+/// What a caller is told who types the text.
+async fn type_text(watched: &Watched, command_id: &str) -> String {
+    let request = pb::TypeTextRequest {
+        device: watched.udid(),
+        command_id: Some(command_id.to_owned()),
+        lease: None,
+        app_bundle_id: APP.to_owned(),
+        text: TYPED.to_owned(),
+    };
+    let mut automation = watched.automation(&watched.token).await;
+    let typing = automation.type_text(request);
+    told(soon("an answer", typing).await)
 }
 
 /// An answer with everything that is in it.
@@ -267,7 +101,7 @@ fn echoes() -> Vec<Vec<Fault>> {
 async fn what_is_typed_is_found_nowhere_whatever_a_runner_says_of_it() {
     let watched = Watched::start().await;
     screen::focus(&watched.phone);
-    assert_silent(&watched.type_text("typed-0").await);
+    assert_silent(&type_text(&watched, "typed-0").await);
     assert!(screen::text(&watched.phone).contains(TYPED), "it was typed");
     let mut automation = watched.automation(&watched.token).await;
     let mut ledger = watched.ledger().await;
@@ -276,9 +110,9 @@ async fn what_is_typed_is_found_nowhere_whatever_a_runner_says_of_it() {
         for fault in faults {
             watched.phone.fault(fault);
         }
-        assert_silent(&watched.type_text(&id).await);
+        assert_silent(&type_text(&watched, &id).await);
         // Told again, from the record.
-        assert_silent(&watched.type_text(&id).await);
+        assert_silent(&type_text(&watched, &id).await);
         let request = pb::GetCommandRequest {
             command_id: id.clone(),
         };
@@ -297,7 +131,7 @@ async fn what_is_typed_is_found_nowhere_whatever_a_runner_says_of_it() {
     }
     let lost = Injection::ReplyLostAfterExecution;
     watched.phone.fault(Fault::from(lost).on(CommandKind::Type));
-    assert_silent(&watched.type_text("typed-asked").await);
+    assert_silent(&type_text(&watched, "typed-asked").await);
     let listed = ledger.list_commands(pb::ListCommandsRequest::default());
     let listed = told(listed.await);
     assert!(listed.contains("typed-asked"), "{listed}");
@@ -324,7 +158,7 @@ async fn what_is_typed_is_found_nowhere_whatever_a_runner_says_of_it() {
 async fn what_was_typed_is_not_learnt_again_from_a_journal() {
     let mut watched = Watched::start().await;
     screen::focus(&watched.phone);
-    assert_silent(&watched.type_text("typed-0").await);
+    assert_silent(&type_text(&watched, "typed-0").await);
     let error = Injection::Error {
         code: RunnerCode::CommandFailed,
         message: format!("could not type {TYPED}"),
@@ -383,7 +217,7 @@ async fn tokens_pictures_and_pairing_data_are_found_nowhere() {
     assert!(watched.token.starts_with("fgt_"), "{}", watched.token);
     let (_, secret) = watched.token.rsplit_once('_').unwrap();
     screen::focus(&watched.phone);
-    assert_silent(&watched.type_text("typed-0").await);
+    assert_silent(&type_text(&watched, "typed-0").await);
 
     // Who may not, and who shows what is no token at all.
     let mut forger = watched.automation(FORGED).await;
@@ -433,18 +267,6 @@ async fn tokens_pictures_and_pairing_data_are_found_nowhere() {
         watched.assert_nowhere(secret);
     }
     leaves_nothing(watched).await;
-}
-
-/// The token that the gateway has published for this host.
-fn local_token(place: &Place) -> String {
-    let records = fs::read_dir(place.runtime_dir()).unwrap();
-    let texts = records.filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok());
-    let mut tokens = texts.filter_map(|text| {
-        let record: serde_json::Value = serde_json::from_str(&text).ok()?;
-        Some(record["token"].as_str()?.to_owned())
-    });
-    let token = tokens.next().unwrap();
-    token.rsplit('_').next().unwrap().to_owned()
 }
 
 /// Ends a gateway and looks once more.
