@@ -34,11 +34,11 @@ mod rates;
 mod table;
 
 pub(crate) use denials::{Denial, Denials, DenialsTask};
-pub(crate) use rates::{Place, Rates, TooMany};
+pub(crate) use rates::{Place, TooMany};
 pub(crate) use table::find;
 pub use table::{Row, Rule, TABLE};
 
-use rates::Queued;
+use rates::{Queued, Rates};
 
 /// Who calls, what, and from where.
 #[derive(Debug, Clone)]
@@ -85,6 +85,7 @@ pub(crate) struct Access(Arc<Shared>);
 struct Shared {
     settings: Settings,
     denials: Denials,
+    rates: Rates,
     queued: Queued,
     counters: Counters,
 }
@@ -97,9 +98,11 @@ impl Access {
         counters: Counters,
     ) -> Self {
         let queued = Queued::new(limits);
+        let rates = Rates::new(limits);
         Self(Arc::new(Shared {
             settings,
             denials,
+            rates,
             queued,
             counters,
         }))
@@ -157,6 +160,14 @@ impl Access {
         sees_everything(caller) || self.role_on(caller, device).is_some()
     }
 
+    /// Takes a call of a caller, or a message of one that stands for a call.
+    pub(crate) fn take(&self, caller: &Caller) -> Result<(), Status> {
+        self.0.rates.take(caller.name()).map_err(|wait| {
+            self.0.counters.limited(status::RATE_LIMITED);
+            status::rate_limited(wait)
+        })
+    }
+
     /// A place for a command among those of its caller, for as long as it is
     /// under way.
     pub(crate) fn enter(&self, caller: &Caller) -> Result<Place, TooMany> {
@@ -167,7 +178,8 @@ impl Access {
         place
     }
 
-    fn role_on(&self, caller: &Caller, device: &Udid) -> Option<Role> {
+    /// The role that a caller has on a phone.
+    pub(crate) fn role_on(&self, caller: &Caller, device: &Udid) -> Option<Role> {
         let settings = self.0.settings.get(device);
         caller.principal.on(&settings.labels)
     }

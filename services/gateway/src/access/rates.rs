@@ -29,7 +29,7 @@ const SWEEP_AT: usize = 1024;
 
 /// The rates of all principals.
 #[derive(Debug)]
-pub(crate) struct Rates {
+pub(super) struct Rates {
     limiter: Keyed<String>,
     clock: RuntimeClock,
     /// How many the last look for idle ones left.
@@ -37,7 +37,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    pub(crate) fn new(limits: &LimitsSection) -> Self {
+    pub(super) fn new(limits: &LimitsSection) -> Self {
         let clock = RuntimeClock::default();
         let quota = Quota::per_second(limits.calls_per_second).allow_burst(limits.call_burst);
         Self {
@@ -48,7 +48,7 @@ impl Rates {
     }
 
     /// Takes a call; or says after how long one may be taken.
-    pub(crate) fn take(&self, principal: &str) -> Result<(), Duration> {
+    pub(super) fn take(&self, principal: &str) -> Result<(), Duration> {
         self.sweep();
         self.limiter
             .check_key(&principal.to_owned())

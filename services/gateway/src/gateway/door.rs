@@ -18,9 +18,8 @@ use tonic::service::Routes;
 use uuid::Uuid;
 
 use super::StartError;
-use crate::access::{Access, Rates};
+use crate::access::Access;
 use crate::config::Config;
-use crate::metrics::Metrics;
 use crate::server::{Admission, Connections, Hosts, Limits, Service, Tls, TlsTask};
 
 /// A door that is not open yet.
@@ -58,17 +57,10 @@ impl Door {
     }
 
     /// Who is let in to what.
-    pub(super) fn admission(
-        &self,
-        config: &Config,
-        access: Access,
-        metrics: &Metrics,
-    ) -> Admission {
+    pub(super) fn admission(&self, config: &Config, access: Access) -> Admission {
         Admission::new(
             self.authenticator.clone(),
             access,
-            Rates::new(&config.limits),
-            metrics.counters(),
             config.server.heartbeat_interval,
         )
     }

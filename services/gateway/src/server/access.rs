@@ -38,8 +38,7 @@ use tracing::Span;
 
 use super::lasting::until;
 use super::tls::PeerCertificate;
-use crate::access::{Access, Caller, Denial, Rates, Rule, find};
-use crate::metrics::Counters;
+use crate::access::{Access, Caller, Denial, Rule, find};
 use crate::status;
 
 /// What decides on calls. Clones share it.
@@ -50,25 +49,15 @@ pub(crate) struct Admission(Arc<Keepers>);
 struct Keepers {
     authenticator: Authenticator,
     access: Access,
-    rates: Rates,
-    counters: Counters,
     /// How often the caller of a stream is asked again.
     interval: Duration,
 }
 
 impl Admission {
-    pub(crate) fn new(
-        authenticator: Authenticator,
-        access: Access,
-        rates: Rates,
-        counters: Counters,
-        interval: Duration,
-    ) -> Self {
+    pub(crate) fn new(authenticator: Authenticator, access: Access, interval: Duration) -> Self {
         Self(Arc::new(Keepers {
             authenticator,
             access,
-            rates,
-            counters,
             interval,
         }))
     }
@@ -90,10 +79,7 @@ impl Keepers {
             address,
             method,
         };
-        if let Err(wait) = self.rates.take(caller.name()) {
-            self.counters.limited(status::RATE_LIMITED);
-            return Err(status::rate_limited(wait));
-        }
+        self.access.take(&caller)?;
         let held = caller.principal.anywhere();
         match rule {
             Rule::Somewhere(needed) | Rule::Fleet(needed) if held < Some(needed) => {
