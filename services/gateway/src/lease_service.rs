@@ -159,6 +159,7 @@ impl LeaseService for LeaseApi {
         let (deadline, caller) = (Deadline::of(&request), Caller::of(&request)?);
         let pb::RenewLeaseRequest { lease_id, epoch } = request.into_inner();
         let id = checked(only_lease_id(&lease_id))?;
+        let epoch = epoch.try_into().ok();
         let view = deadline.bound(self.renew(&caller, id, epoch)).await?;
         let lease = Some(self.told(&view));
         Ok(Response::new(pb::RenewLeaseResponse { lease }))

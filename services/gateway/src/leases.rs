@@ -13,10 +13,14 @@
 //!
 //! Invariant: who is told of a lease is told of what is on record.
 
-use fleetgate_lease::{Change, LeaseId};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleetgate_lease::{Change, Epoch, LeaseId};
 use fleetgate_ledger::{LeasePage, LeaseQuery, LeaseRow, Ledger, LedgerError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span, warn};
 
@@ -61,6 +65,9 @@ const QUEUE: usize = 64;
 /// How often a request for a lease is looked up again that was somebody's
 /// meanwhile.
 const LOOKS: usize = 3;
+
+/// How long to wait before each.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The leases of a gateway. Clones share them.
 #[derive(Debug, Clone)]
@@ -128,7 +135,14 @@ impl Leases {
     /// Makes a lease, or gives the one that the same request has made before.
     pub(crate) async fn create(&self, order: Order) -> Reply {
         let mut last = LeaseError::LookAgain;
-        for _look in 0..LOOKS {
+        let mut head = self.ledger.watch();
+        for look in 0..LOOKS {
+            if look > 0 {
+                // Until whatever became of it is on record.
+                timeout(PATIENCE, head.changed()).await.ok();
+            }
+            // Before the look, so that no change after it is missed.
+            head.mark_unchanged();
             if let Some(before) = self.made_before(&order).await? {
                 return Ok(before);
             }
@@ -162,7 +176,7 @@ impl Leases {
     }
 
     /// Keeps a lease for another ttl.
-    pub(crate) async fn renew(&self, id: LeaseId, owner: String, epoch: u64) -> Reply {
+    pub(crate) async fn renew(&self, id: LeaseId, owner: String, epoch: Option<Epoch>) -> Reply {
         let renew = |to| Ask::Renew {
             id,
             owner,
@@ -257,8 +271,7 @@ impl Leases {
 
     /// A lease on record, as it is by now if it is open.
     fn told(&self, row: &LeaseRow) -> Result<(LeaseView, rows::Origin), LeaseError> {
-        let (lease, origin) =
-            read(row).map_err(|error| LeaseError::Unreadable(error.to_string()))?;
+        let (lease, origin) = read(row).map_err(|error| LeaseError::Unreadable(Arc::new(error)))?;
         let live = self.board.get(lease.id());
         let view = live.unwrap_or(LeaseView {
             lease,

@@ -193,6 +193,12 @@ impl Lease {
         self.next_end().map(|(at, _)| at)
     }
 
+    /// How it ends, if that is due and has not been done.
+    pub fn due(&self, now: LeaseTime) -> Option<EndReason> {
+        let due = self.next_end().filter(|(at, _)| *at <= now);
+        due.map(|(_, reason)| reason)
+    }
+
     /// When it ends however often it is renewed, while it is active.
     pub fn latest_end(&self) -> Option<LeaseTime> {
         let grant = self.grant.filter(|_| self.state == LeaseState::Active)?;

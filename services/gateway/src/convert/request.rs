@@ -76,7 +76,7 @@ pub(crate) fn ask<Q: CommandRequest>(request: Q) -> Result<Asked, Invalid> {
 /// others when it is compared.
 fn named_lease(lease: &pb::LeaseRef, violations: &mut Violations) -> Option<Named> {
     let id = violations.take("lease.id", lease.id.parse())?;
-    let epoch = lease.epoch;
+    let epoch = lease.epoch.try_into().ok();
     Some(Named { id, epoch })
 }
 

@@ -123,7 +123,7 @@ fn moves_the_screen(command: &Command<Point>) -> bool {
 pub(super) fn stamp(named: &Named) -> LeaseStamp {
     LeaseStamp {
         id: named.id.to_string(),
-        epoch: named.epoch,
+        epoch: named.epoch.map_or(0, fleetgate_lease::Epoch::get),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is done to leases, and what is told of them, for those who may.
 
 use fleetgate_identity::Role;
-use fleetgate_lease::{Change, Lease, LeaseId, Wants};
+use fleetgate_lease::{Change, Epoch, Lease, LeaseId, Wants};
 use fleetgate_ledger::LeaseQuery;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
@@ -13,6 +13,10 @@ use crate::access::{Caller, Denial};
 use crate::convert::{LeaseFilter, explanation};
 use crate::leases::{Explained, LeaseError, LeaseView, Refused, ended};
 use crate::status;
+
+/// How many pages are looked at for one that is not empty, where its caller may
+/// not hear of every lease.
+const LOOKS: u32 = 16;
 
 impl LeaseApi {
     /// What is told of what was not done to a lease; that somebody may not do it
@@ -43,7 +47,7 @@ impl LeaseApi {
         &self,
         caller: &Caller,
         id: LeaseId,
-        epoch: u64,
+        epoch: Option<Epoch>,
     ) -> Result<LeaseView, Status> {
         let owner = caller.name().to_owned();
         match self.leases().renew(id.clone(), owner, epoch).await {
@@ -182,19 +186,26 @@ impl LeaseApi {
             }
             None => None,
         };
-        let query = LeaseQuery {
+        let mut query = LeaseQuery {
             states: states.into_iter().map(|state| state.to_string()).collect(),
             owner,
             device,
             page_size: u32::try_from(page_size).unwrap_or(u32::MAX),
             page_token,
         };
-        let page = self.leases().page(query).await;
-        let (views, next) = page.map_err(|error| status::leases_unread(&error))?;
-        let seen = views.iter();
-        let seen = seen.filter(|view| self.may_see(caller, &view.lease));
+        let mut looks = LOOKS;
+        let (seen, next) = loop {
+            let page = self.leases().page(query.clone()).await;
+            let (mut views, next) = page.map_err(|error| status::leases_unread(&error))?;
+            views.retain(|view| self.may_see(caller, &view.lease));
+            looks -= 1;
+            match next {
+                Some(next) if views.is_empty() && looks > 0 => query.page_token = Some(next),
+                next => break (views, next),
+            }
+        };
         let reply = pb::ListLeasesResponse {
-            leases: seen.map(|view| self.told(view)).collect(),
+            leases: seen.iter().map(|view| self.told(view)).collect(),
             next_page_token: next.map(|token| token.to_string()).unwrap_or_default(),
         };
         let (bytes, limit) = (reply.encoded_len(), self.core.max_reply_bytes());

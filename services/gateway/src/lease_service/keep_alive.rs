@@ -7,7 +7,7 @@
 //!    └── stop ──► UNAVAILABLE
 //! ```
 //!
-//! A message is taken when the answer to the one before has been, so that a
+//! A message counts as a call for the rate of its caller. It is taken when the answer to the one before has been, so that a
 //! caller that does not read renews nothing.
 
 use fleetgate_proto::v1 as pb;
@@ -64,8 +64,13 @@ impl Keeping {
         let Some(pb::KeepAliveRequest { lease_id, epoch }) = message else {
             return Ok(None);
         };
+        // Each is as good as a call of its own.
+        self.api.core.access().take(&self.caller)?;
         let id = checked(only_lease_id(&lease_id))?;
-        let view = self.api.renew(&self.caller, id, epoch).await?;
+        let view = self
+            .api
+            .renew(&self.caller, id, epoch.try_into().ok())
+            .await?;
         let lease = Some(self.api.told(&view));
         Ok(Some(pb::KeepAliveResponse { lease }))
     }

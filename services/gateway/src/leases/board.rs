@@ -57,6 +57,12 @@ impl Board {
         }
     }
 
+    /// A lease that is not open any more, although no record says so. Those who
+    /// watch it hear nothing further.
+    pub(super) fn forget(&self, id: &LeaseId) {
+        self.lock().remove(id);
+    }
+
     /// The places of those that wait, the first of them first.
     pub(super) fn line_up<'a>(&self, waiting: impl Iterator<Item = &'a LeaseId>) {
         let board = self.lock();

@@ -35,6 +35,7 @@ mod acts;
 mod ask;
 mod asks;
 mod outbox;
+mod spoilt;
 #[cfg(test)]
 mod tests;
 mod writing;
@@ -105,6 +106,8 @@ pub(super) struct Broker {
     /// The phones of which the scheduler wants to know when they are idle.
     questions: HashMap<Udid, Mark>,
     busy: FuturesUnordered<BoxFuture<'static, (Udid, Mark)>>,
+    /// Those that one of these waits for; one is enough for each.
+    awaited: HashSet<Udid>,
     idle: VecDeque<(Udid, Mark)>,
 
     /// What was heard of the fleet so far.
@@ -113,6 +116,8 @@ pub(super) struct Broker {
     views: HashMap<Udid, fleetgate_lease::DeviceView>,
 
     gathered: Batch,
+    /// The leases that are written each by itself, since one of them is wrong.
+    alone: VecDeque<LeaseId>,
     under_way: Option<UnderWay>,
     failing: Option<Failing>,
     /// When the ledger was told of the clock last.
@@ -163,11 +168,13 @@ impl Broker {
             orphans: HashSet::new(),
             questions: HashMap::new(),
             busy: FuturesUnordered::new(),
+            awaited: HashSet::new(),
             idle: VecDeque::new(),
             cursor,
             head,
             views: HashMap::new(),
             gathered: Batch::default(),
+            alone: VecDeque::new(),
             under_way: None,
             failing: None,
             told: Instant::now(),
@@ -239,6 +246,13 @@ impl Broker {
         // Before the look, so that no change after it is missed.
         self.cursor = self.around.feed.now();
         let devices = self.around.fleet.devices(None, usize::MAX);
+        self.see(devices.iter());
+    }
+
+    /// Takes in the phones that nothing was heard of yet.
+    fn look_for_new(&mut self) {
+        let is_new = |udid: &Udid| !self.views.contains_key(udid);
+        let devices = self.around.fleet.devices_that(is_new, None, usize::MAX);
         self.see(devices.iter());
     }
 

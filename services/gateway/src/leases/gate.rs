@@ -23,13 +23,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fleetgate_lease::{Lease, LeaseId, LeaseState};
+use fleetgate_lease::{Epoch, Lease, LeaseId, LeaseState, LeaseTime};
 use fleetgate_runner::Udid;
 use fleetgate_session::{Leave, Withdrawn};
 use tokio::sync::watch;
 
 use super::clock::LeaseClock;
-use super::refused::{Refused, how_it_ended};
+use super::refused::{Refused, how_it_ended, how_it_ends};
 
 /// Who may drive which phone. Clones share it.
 #[derive(Debug, Clone)]
@@ -73,7 +73,8 @@ enum Holder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) id: LeaseId,
-    pub(crate) epoch: u64,
+    /// `None` stands for every number that no grant has.
+    pub(crate) epoch: Option<Epoch>,
 }
 
 /// Tells a door that was closed since from one that was not.
@@ -121,7 +122,7 @@ impl Gate {
     ) -> Result<Leave, Refused> {
         let mut table = self.lock();
         match named {
-            Some(named) => table.check(device, principal, named)?,
+            Some(named) => table.check(device, principal, named, self.0.clock.now())?,
             None => table.check_unleased(device, principal, self.0.required, self.0.clock)?,
         }
         Ok(Leave::until(table.door(device).leave.subscribe()))
@@ -134,7 +135,8 @@ impl Gate {
         principal: &str,
         named: &Named,
     ) -> Result<(), Refused> {
-        self.lock().check(device, principal, named)
+        self.lock()
+            .check(device, principal, named, self.0.clock.now())
     }
 
     /// Keeps a phone for a lease: what was let in ends in its own time.
@@ -200,11 +202,25 @@ impl Gate {
         door.is_some_and(|door| door.holder != Holder::Free)
     }
 
-    /// Whether something that was let in has not ended.
-    pub(crate) fn is_busy(&self, device: &Udid) -> bool {
+    /// Whether something that was let in by a lease has not ended, which has.
+    pub(crate) fn is_busy_with(&self, device: &Udid, lease: &LeaseId) -> bool {
         let table = self.lock();
         let door = table.doors.get(device);
-        door.is_some_and(|door| door.leave.receiver_count() > 0)
+        door.is_some_and(|door| match &door.holder {
+            Holder::Draining(holder) => holder == lease && door.leave.receiver_count() > 0,
+            Holder::Free | Holder::Reserved(_) | Holder::Held(_) => false,
+        })
+    }
+
+    /// A door as it is, to be waited for.
+    pub(super) fn closed(&self, device: &Udid) -> Closed {
+        let mut table = self.lock();
+        let door = table.door(device);
+        Closed {
+            device: device.clone(),
+            mark: Mark(door.closings),
+            leave: Arc::clone(&door.leave),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -218,6 +234,11 @@ impl Closed {
     /// As the door is by this.
     pub(super) fn mark(&self) -> Mark {
         self.mark
+    }
+
+    /// Whether nothing that was let in is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.leave.receiver_count() == 0
     }
 
     /// Waits until nothing that was let in is under way.
@@ -262,7 +283,13 @@ impl Table {
         }
     }
 
-    fn check(&self, device: &Udid, principal: &str, named: &Named) -> Result<(), Refused> {
+    fn check(
+        &self,
+        device: &Udid,
+        principal: &str,
+        named: &Named,
+        now: LeaseTime,
+    ) -> Result<(), Refused> {
         let Named { id, epoch } = named;
         let Some(lease) = self.leases.get(id) else {
             return Err(Refused::Unknown(id.clone()));
@@ -284,20 +311,26 @@ impl Table {
             | LeaseState::Cancelled
             | LeaseState::Unsatisfiable) => return Err(Refused::NotActive(id.clone(), state)),
         }
-        let granted = lease.epoch().map_or(0, fleetgate_lease::Epoch::get);
-        if granted != *epoch {
+        // Its time is over whether somebody has had a turn to say so or not.
+        if let Some(how) = lease.due(now) {
+            return Err(how_it_ends(lease, how));
+        }
+        if lease.epoch() != *epoch {
             return Err(Refused::EpochStale {
                 lease: id.clone(),
-                granted,
+                granted: lease.epoch(),
             });
         }
-        let holder = self.doors.get(device).map(|door| &door.holder);
-        match holder {
-            Some(Holder::Held(holder)) if holder == id => Ok(()),
-            _not_it if lease.devices().contains(device) => {
-                Err(Refused::NotActive(id.clone(), lease.state()))
-            }
-            _not_it => Err(Refused::OtherDevice(id.clone())),
+        let holds = match self.doors.get(device).map(|door| &door.holder) {
+            Some(Holder::Held(holder)) => holder == id,
+            Some(Holder::Free | Holder::Reserved(_) | Holder::Draining(_)) | None => false,
+        };
+        if holds {
+            Ok(())
+        } else if lease.devices().contains(device) {
+            Err(Refused::NotActive(id.clone(), lease.state()))
+        } else {
+            Err(Refused::OtherDevice(id.clone()))
         }
     }
 

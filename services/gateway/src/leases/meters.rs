@@ -1,6 +1,6 @@
 //! What is counted of leases.
 
-use fleetgate_lease::{Begin, Lease, What};
+use fleetgate_lease::{Lease, What};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 
@@ -38,10 +38,7 @@ impl Meters {
         match what {
             What::Granted => {
                 self.grants.add(1, &[]);
-                if let Some((_, granted)) = lease.granted() {
-                    let begin = lease.begin().map(|Begin { time, .. }| time);
-                    let since = begin.unwrap_or(lease.created()).max(lease.created());
-                    let waited = granted.duration_since(since).unwrap_or_default();
+                if let Some(waited) = lease.waited() {
                     self.waits.record(waited.as_secs_f64(), &[]);
                 }
             }

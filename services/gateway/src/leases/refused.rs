@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
-use fleetgate_lease::{End, EndReason, Lease, LeaseId, LeaseState};
+use fleetgate_lease::{End, EndReason, Epoch, Lease, LeaseId, LeaseState};
 use fleetgate_session::Withdrawn;
 
 use crate::convert::timestamp;
@@ -35,12 +35,12 @@ pub(crate) enum Refused {
     #[error("the lease is {1} and has not been granted")]
     NotActive(LeaseId, LeaseState),
     /// Another grant's number.
-    #[error("the epoch is not that of the lease's grant, {granted}")]
+    #[error("{}", stale(*granted))]
     EpochStale {
         /// Which lease.
         lease: LeaseId,
-        /// The number of its grant.
-        granted: u64,
+        /// The number of its grant, if it has one.
+        granted: Option<Epoch>,
     },
     /// A lease of other phones.
     #[error("the lease is not one of this device")]
@@ -127,7 +127,17 @@ pub(crate) fn ended(lease: &Lease) -> Option<Refused> {
 
 /// What is told of a lease that has ended.
 pub(super) fn how_it_ended(lease: &Lease, end: &End) -> Refused {
-    let mut message = match end.reason {
+    over(lease, end.reason, Some(end))
+}
+
+/// What is told of a lease whose end is due, although nothing was done about
+/// that yet.
+pub(super) fn how_it_ends(lease: &Lease, how: EndReason) -> Refused {
+    over(lease, how, None)
+}
+
+fn over(lease: &Lease, how: EndReason, end: Option<&End>) -> Refused {
+    let mut message = match how {
         EndReason::Released => "the lease was released",
         EndReason::Cancelled => "the lease was released before it was granted",
         EndReason::TtlExpired => "the lease has expired: it was not renewed in time",
@@ -137,17 +147,26 @@ pub(super) fn how_it_ended(lease: &Lease, end: &End) -> Refused {
         EndReason::Unsatisfiable => "the lease was never granted: too few devices match",
     }
     .to_owned();
-    // Writing to a string does not fail.
-    if let (EndReason::Revoked, Some(by)) = (end.reason, &end.by) {
-        write!(message, " by {by}").ok();
-    }
-    if let (EndReason::Revoked, Some(detail)) = (end.reason, &end.detail) {
-        write!(message, ": {detail}").ok();
+    if let (EndReason::Revoked, Some(End { by, detail, .. })) = (how, end) {
+        // Writing to a string does not fail.
+        if let Some(by) = by {
+            write!(message, " by {by}").ok();
+        }
+        if let Some(detail) = detail {
+            write!(message, ": {detail}").ok();
+        }
     }
     Refused::Ended {
         lease: lease.id().clone(),
-        how: end.reason,
+        how,
         message,
+    }
+}
+
+fn stale(granted: Option<Epoch>) -> String {
+    match granted {
+        Some(granted) => format!("the epoch is not that of the lease's grant, {granted}"),
+        None => "the lease has no epoch before it is granted".to_owned(),
     }
 }
 

@@ -39,7 +39,10 @@ fn refusal(refused: &Refused, facts: Facts) -> Refusal {
                 until.map(|until| timestamp(until).to_string()).as_deref(),
             )
         }
-        Refused::EpochStale { granted, .. } => facts.with("lease_epoch", &granted.to_string()),
+        Refused::EpochStale { granted, .. } => {
+            let granted = granted.map(|granted| granted.to_string());
+            facts.with_some("lease_epoch", granted.as_deref())
+        }
         Refused::Required
         | Refused::Unknown(_)
         | Refused::NotOwner(_)
@@ -118,7 +121,7 @@ pub(crate) fn not_leased(error: &LeaseError, id: Option<&LeaseId>) -> Status {
                 .violations(violations.collect())
                 .into()
         }
-        LeaseError::LookAgain => Refusal::new(Code::Unavailable, "LEDGER_UNAVAILABLE", message)
+        LeaseError::LookAgain => Refusal::new(Code::Unavailable, "LEASE_ENDING", message)
             .retry(Some(SOON))
             .into(),
         LeaseError::Ledger(error) => unrecorded(error),

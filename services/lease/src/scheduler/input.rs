@@ -67,7 +67,7 @@ impl Scheduler {
         }
         // One that is scheduled begins to wait now, however late that is.
         if lease.state != LeaseState::Scheduled
-            && let Some((_, reason)) = lease.next_end().filter(|(at, _)| *at <= now)
+            && let Some(reason) = lease.due(now)
         {
             return Err(Refused::Ended(reason));
         }

@@ -59,7 +59,16 @@ impl Broker {
     pub(super) fn is_idle(&mut self, device: Udid, mark: Mark) {
         // A runner that was ended for it is not the next one's.
         self.follow();
-        self.idle.push_back((device, mark));
+        self.awaited.remove(&device);
+        match self.questions.get(&device) {
+            Some(question) if *question == mark => self.idle.push_back((device, mark)),
+            // It was closed again since.
+            Some(_) => {
+                let closed = self.gate.closed(&device);
+                self.ask_when_idle(&device, closed);
+            }
+            None => {}
+        }
         self.carry_out(Vec::new());
     }
 
@@ -100,10 +109,10 @@ impl Broker {
 
     fn ask_when_idle(&mut self, device: &Udid, closed: Closed) {
         self.questions.insert(device.clone(), closed.mark());
-        let mut idle = closed.idle().boxed();
-        match (&mut idle).now_or_never() {
-            Some(idle) => self.idle.push_back(idle),
-            None => self.busy.push(idle),
+        if closed.is_idle() {
+            self.idle.push_back((device.clone(), closed.mark()));
+        } else if self.awaited.insert(device.clone()) {
+            self.busy.push(closed.idle().boxed());
         }
     }
 
@@ -122,8 +131,7 @@ impl Broker {
         if what == What::Created {
             self.gathered.created.push(id);
         }
-        let effects = &mut self.gathered.effects;
-        effects.push(Effect::Tell(Arc::clone(&lease), what));
+        self.gathered.tell(Arc::clone(&lease), what);
         if !lease.state().is_open() {
             self.forget(&lease);
         }
@@ -136,7 +144,7 @@ impl Broker {
         let operation = operation(lease, what, by_force);
         let operation = operation.map(|operation| (id.clone(), operation));
         self.gathered.operations.extend(operation);
-        self.gathered.put((id.clone(), row(lease, &origin)));
+        self.gathered.rows.put(id.clone(), row(lease, &origin));
     }
 
     /// A lease has ended. Its request is remembered for a while.
@@ -163,12 +171,8 @@ impl Broker {
     }
 
     fn last_told(&self, id: &LeaseId) -> Option<Arc<Lease>> {
-        let under_way = self.under_way.iter().map(|write| &write.batch);
-        let effects = under_way.chain([&self.gathered]);
-        let mut effects = effects.flat_map(|batch| batch.effects.iter()).rev();
-        effects.find_map(|effect| match effect {
-            Effect::Tell(lease, _) if lease.id() == id => Some(Arc::clone(lease)),
-            Effect::Tell(..) | Effect::Open(..) | Effect::Free(..) | Effect::Recycle(..) => None,
-        })
+        let gathered = self.gathered.last_told(id);
+        let under_way = || self.under_way.as_ref()?.batch.last_told(id);
+        gathered.or_else(under_way).map(Arc::clone)
     }
 }

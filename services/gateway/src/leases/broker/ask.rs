@@ -1,12 +1,15 @@
 //! What callers ask of the broker, and what they are answered.
 
-use fleetgate_lease::{Change, Explanation, LeaseId, NewLease};
+use std::sync::Arc;
+
+use fleetgate_lease::{Change, Epoch, Explanation, LeaseId, NewLease};
 use fleetgate_ledger::LedgerError;
 use tokio::sync::oneshot;
 
 use super::super::asked::Asked;
 use super::super::board::LeaseView;
 use super::super::refused::Refused;
+use super::super::rows::UnreadableLease;
 
 /// What becomes of what was asked for.
 pub(in crate::leases) type Reply = Result<LeaseView, LeaseError>;
@@ -21,8 +24,8 @@ pub(in crate::leases) enum Ask {
     Renew {
         id: LeaseId,
         owner: String,
-        /// The grant's number as the caller knows it; 0 before it does.
-        epoch: u64,
+        /// The grant's number as the caller knows it.
+        epoch: Option<Epoch>,
         to: To,
     },
     Update {
@@ -103,8 +106,8 @@ pub(crate) enum LeaseError {
     #[error(transparent)]
     Ledger(LedgerError),
     /// A lease on record cannot be read.
-    #[error("{0}")]
-    Unreadable(String),
+    #[error(transparent)]
+    Unreadable(Arc<UnreadableLease>),
     /// The gateway is about to end.
     #[error("the gateway is draining")]
     Closed,

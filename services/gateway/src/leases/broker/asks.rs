@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use fleetgate_lease::{Change, EndReason, Input, Lease, LeaseId, LeaseState, Refused as Unfit};
+use fleetgate_lease::{
+    Change, EndReason, Epoch, Input, Lease, LeaseId, LeaseState, Refused as Unfit,
+};
 use tokio::sync::oneshot;
 
 use super::Broker;
@@ -59,7 +61,14 @@ impl Broker {
     fn answer_when_on_record(&mut self, done: Result<LeaseId, LeaseError>, to: To) {
         let done = done.and_then(|id| self.decided(&id).ok_or(LeaseError::NotOpen));
         match done {
-            Ok(view) => self.gathered.answers.push(Answer { view, to }),
+            Ok(view) => {
+                let answers = &mut self.gathered.answers;
+                if self.failing.is_some() {
+                    // Whoever has stopped waiting waits for nothing.
+                    answers.retain(|answer| !answer.to.is_closed());
+                }
+                answers.push(Answer { view, to });
+            }
             // Whoever asked may have stopped waiting.
             Err(error) => drop(to.send(Err(error))),
         }
@@ -101,7 +110,7 @@ impl Broker {
         let matching = known.filter(|view| lease.wants.matches(view)).count();
         if matching < lease.wants.count() {
             // One that was taken in just now may not have been told of yet.
-            self.survey();
+            self.look_for_new();
         }
         let id = lease.id.clone();
         let origin = Origin {
@@ -134,14 +143,15 @@ impl Broker {
         open.filter(counts).count()
     }
 
-    fn renew(&mut self, id: &LeaseId, owner: &str, epoch: u64) -> Result<(), LeaseError> {
+    fn renew(&mut self, id: &LeaseId, owner: &str, epoch: Option<Epoch>) -> Result<(), LeaseError> {
         let lease = self.own(id, owner)?;
         if let Some(end) = lease.end() {
             return Err(how_it_ended(&lease, end).into());
         }
-        let granted = lease.epoch().map_or(0, fleetgate_lease::Epoch::get);
-        // Who has not heard of the grant yet names none.
-        if epoch != 0 && epoch != granted {
+        let granted = lease.epoch();
+        // Of a grant that is not on record nobody has heard.
+        let told = self.board.get(id).and_then(|view| view.lease.epoch());
+        if epoch != granted && (epoch.is_some() || told.is_some()) {
             return Err(Refused::EpochStale {
                 lease: id.clone(),
                 granted,
@@ -153,6 +163,10 @@ impl Broker {
     }
 
     fn update(&mut self, id: &LeaseId, owner: &str, change: Change) -> Result<(), LeaseError> {
+        // Each is an operation, which would have to be kept.
+        if let Some(error) = self.failure() {
+            return Err(LeaseError::Ledger(error));
+        }
         let lease = self.own(id, owner)?;
         if let Some(end) = lease.end() {
             return Err(how_it_ended(&lease, end).into());
@@ -196,14 +210,17 @@ impl Broker {
         self.by_force = None;
         revoked?;
         if now && lease.epoch().is_some() {
-            if lease.end().is_some() {
-                // It drained already: this is what has been done since.
-                let operation = forced(&lease, by, &reason);
+            let ended = self.decided(id).map(|view| view.lease);
+            let ended = ended.as_ref().unwrap_or(&lease);
+            let how = ended.end().map(|end| end.reason);
+            if lease.end().is_some() || how != Some(EndReason::Revoked) {
+                // It had ended already, or its time was over: this is what has
+                // been done since.
+                let operation = forced(ended, by, &reason);
                 self.gathered.operations.push((id.clone(), operation));
             }
-            let devices = lease.devices().iter().cloned().collect();
-            let effects = &mut self.gathered.effects;
-            effects.push(Effect::Recycle(devices, reason));
+            let recycle = Effect::Recycle(Arc::clone(ended), reason);
+            self.gathered.effects.push(recycle);
         }
         Ok(())
     }
@@ -216,23 +233,13 @@ impl Broker {
         by: String,
         detail: Option<String>,
     ) -> Result<(), LeaseError> {
-        let ended = self.step(Input::End {
+        let end = Input::End {
             id: id.clone(),
             how,
             by: Some(by),
             detail,
-        });
-        match ended {
-            Ok(()) => Ok(()),
-            Err(Unfit::Ended(_)) => {
-                // By now, at the latest.
-                self.tick();
-                Ok(())
-            }
-            Err(unfit @ (Unfit::NotFound | Unfit::NotWaiting | Unfit::Unusable(_))) => {
-                Err(unfit.into())
-            }
-        }
+        };
+        Ok(self.step(end)?)
     }
 
     fn explain(&mut self, id: &LeaseId, to: oneshot::Sender<Option<Explained>>) {

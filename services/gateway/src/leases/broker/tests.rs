@@ -202,7 +202,7 @@ impl Bench {
     fn admit(&self, number: u64, who: &str, lease: &LeaseView) -> Result<(), &'static str> {
         let named = Named {
             id: lease.lease.id().clone(),
-            epoch: lease.lease.epoch().map_or(0, fleetgate_lease::Epoch::get),
+            epoch: lease.lease.epoch(),
         };
         let admitted = self.leases.gate().admit(&phone(number), who, Some(&named));
         admitted.map(drop).map_err(|refused| refused.reason())

@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 
 use super::ask::{Answer, LeaseError};
 use super::outbox::{Batch, Effect};
+use super::spoilt::is_of_the_rows;
 use super::{BEAT, Broker};
 use crate::leases::board::LeaseView;
 
@@ -59,13 +60,18 @@ impl Broker {
         failing.map(|failing| failing.error.clone())
     }
 
+    /// Why nothing was put on record of late, if it was not.
+    pub(super) fn failure(&self) -> Option<LedgerError> {
+        self.failing.as_ref().map(|failing| failing.error.clone())
+    }
+
     /// Hands over what was gathered, if nothing is under way.
     pub(super) fn flush(&mut self) {
         let is_pausing = self.failing.as_ref().is_some_and(Failing::is_pausing);
         if self.under_way.is_some() || is_pausing {
             return;
         }
-        if self.gathered.has_nothing_to_write() {
+        if self.alone.is_empty() && self.gathered.has_nothing_to_write() {
             if !self.gathered.is_empty() {
                 let batch = std::mem::take(&mut self.gathered);
                 self.on_record(batch);
@@ -78,9 +84,12 @@ impl Broker {
     }
 
     fn write(&mut self) {
-        let batch = std::mem::take(&mut self.gathered);
+        let batch = match self.alone.pop_front() {
+            Some(id) => self.gathered.part(&id),
+            None => std::mem::take(&mut self.gathered),
+        };
         let write = NewLeaseWrite {
-            rows: batch.rows.iter().map(|(_, row)| row.clone()).collect(),
+            rows: batch.rows.rows.iter().map(|(_, row)| row.clone()).collect(),
             operations: batch
                 .operations
                 .iter()
@@ -109,6 +118,7 @@ impl Broker {
                     self.abandon(orphan);
                 }
             }
+            Err(error) if is_of_the_rows(&error) => self.sort_out(batch, error),
             Err(error) => self.refused(batch, error),
         }
     }
@@ -117,6 +127,11 @@ impl Broker {
     fn refused(&mut self, mut batch: Batch, error: LedgerError) {
         let attempted = batch.created.clone();
         batch.append(std::mem::take(&mut self.gathered));
+        // Their callers are told that there are none; they are or may be on
+        // record since an earlier write.
+        let told = batch.effects.iter().filter_map(Effect::created);
+        let on_record = told.filter(|id| !batch.created.contains(id));
+        self.orphans.extend(on_record.cloned());
         let pause = if let Some(failing) = &self.failing {
             (failing.pause * 2).min(LONGEST_PAUSE)
         } else {
@@ -148,7 +163,7 @@ impl Broker {
     }
 
     /// Ends a lease of which nobody has heard.
-    fn take_back(&mut self, id: &LeaseId) {
+    pub(super) fn take_back(&mut self, id: &LeaseId) {
         self.void.insert(id.clone());
         // Its request may come again, for another lease.
         self.origins.remove(id);
@@ -197,9 +212,10 @@ impl Broker {
                     self.gate.free(device, *mark);
                     moved.insert(device.clone());
                 }
-                Effect::Recycle(devices, why) => {
-                    for device in devices {
-                        if self.gate.is_busy(device) {
+                Effect::Recycle(lease, why) => {
+                    for device in lease.devices() {
+                        // Not what the next holder does there by now.
+                        if self.gate.is_busy_with(device, lease.id()) {
                             self.around.fleet.recycle(device, true, why).ok();
                         }
                     }

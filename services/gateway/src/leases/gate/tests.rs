@@ -14,6 +14,7 @@ fn gate(required: bool) -> Gate {
 
 fn named(lease: &Lease, epoch: u64) -> Named {
     let id = lease.id().clone();
+    let epoch = epoch.try_into().ok();
     Named { id, epoch }
 }
 
@@ -58,10 +59,8 @@ async fn a_phone_that_is_kept_for_a_lease_lets_nobody_in_and_is_idle_when_the_la
     assert_eq!(reason(early), "LEASE_NOT_ACTIVE");
     drop(first);
     assert_eq!(idle.as_mut().now_or_never(), None);
-    assert!(gate.is_busy(&phone(1)));
     drop(second);
     assert_eq!(idle.await, (phone(1), mark));
-    assert!(!gate.is_busy(&phone(1)));
 }
 
 #[tokio::test]
@@ -152,4 +151,39 @@ async fn a_grant_that_is_told_late_does_not_undo_an_end() {
     gate.tell(sample.clone().ended(EndReason::Released).lease());
     let refused = gate.admit(&phone(1), OWNER, Some(&named(&sample.lease(), 7)));
     assert_eq!(reason(refused), "LEASE_NOT_FOUND", "the ledger knows it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_whose_time_is_over_lets_nobody_in_although_its_end_was_not_told() {
+    let (gate, lease, by) = held();
+    let left = gate.clock().until(lease.deadline().unwrap());
+    tokio::time::advance(left - Duration::from_millis(1)).await;
+    assert!(gate.admit(&phone(1), OWNER, Some(&by)).is_ok());
+    tokio::time::advance(Duration::from_millis(1)).await;
+    let late = gate.admit(&phone(1), OWNER, Some(&by));
+    assert_eq!(reason(late), "LEASE_EXPIRED");
+    let read = gate.check(&phone(1), OWNER, &by).unwrap_err();
+    assert_eq!(read.reason(), "LEASE_EXPIRED");
+}
+
+#[tokio::test]
+async fn a_phone_is_busy_with_a_lease_that_has_ended_until_its_last_command_has_and_no_longer() {
+    let (gate, lease, by) = held();
+    let command = gate.admit(&phone(1), OWNER, Some(&by)).unwrap();
+    assert!(!gate.is_busy_with(&phone(1), &by.id), "it has not ended");
+    let ending = Sample::granted(OWNER, &[1]).ending(EndReason::Revoked);
+    let why = withdrawn(&ending.lease());
+    drop(gate.withdraw(&phone(1), &by.id, why));
+    assert!(gate.is_busy_with(&phone(1), &by.id));
+    drop(command);
+    assert!(!gate.is_busy_with(&phone(1), &by.id));
+    // What anybody does next there is none of its own.
+    let next = Sample::granted("token:next", &[1]).lease();
+    drop(gate.reserve(&phone(1), next.id()));
+    gate.tell(Arc::clone(&next));
+    gate.open(&phone(1), next.id(), gate.mark(&phone(1)));
+    let command = gate.admit(&phone(1), "token:next", Some(&named(&next, 7)));
+    assert!(command.is_ok());
+    assert!(!gate.is_busy_with(&phone(1), lease.id()));
+    assert!(!gate.is_busy_with(&phone(1), next.id()));
 }

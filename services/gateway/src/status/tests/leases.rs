@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use fleetgate_lease::{EndReason, LeaseState};
 
 use super::*;
-use crate::leases::LeaseError;
 use crate::leases::Refused as KeptOut;
+use crate::leases::{LeaseError, UnreadableLease};
 
 fn id() -> fleetgate_lease::LeaseId {
     "a-lease".parse().unwrap()
@@ -46,7 +46,7 @@ fn whoever_is_kept_out_is_told_by_what_and_that_nothing_was_sent() {
     };
     let stale = KeptOut::EpochStale {
         lease: id(),
-        granted: 7,
+        granted: 7.try_into().ok(),
     };
     let waits = KeptOut::NotActive(id(), LeaseState::Queued);
     for (kept_out, code, reason_told) in [
@@ -92,7 +92,7 @@ fn whoever_has_the_phone_and_until_when_is_told_in_facts_and_in_words() {
     assert_eq!(status.message(), words);
     let stale = KeptOut::EpochStale {
         lease: id(),
-        granted: 7,
+        granted: 7.try_into().ok(),
     };
     let status = not_leased(&LeaseError::Refused(stale), Some(&id()));
     assert_eq!(meta(&status, "lease_epoch"), "7");
@@ -104,7 +104,11 @@ fn what_is_not_done_to_a_lease_may_be_asked_for_again_only_where_that_may_help()
     let differs = LeaseError::Differs {
         fields: vec!["ttl", "labels"],
     };
-    let unreadable = LeaseError::Unreadable("a lease cannot be read".to_owned());
+    let unreadable = UnreadableLease {
+        id: "l".to_owned(),
+        source: serde_json::from_str::<bool>("").unwrap_err(),
+    };
+    let unreadable = LeaseError::Unreadable(unreadable.into());
     for (error, code, reason_told, retry) in [
         (
             LeaseError::NotOpen,
@@ -140,7 +144,7 @@ fn what_is_not_done_to_a_lease_may_be_asked_for_again_only_where_that_may_help()
         (
             LeaseError::LookAgain,
             Code::Unavailable,
-            "LEDGER_UNAVAILABLE",
+            "LEASE_ENDING",
             true,
         ),
         (

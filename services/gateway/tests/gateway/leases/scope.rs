@@ -16,7 +16,7 @@ use crate::guarded::{Guarded, RACK_A, RACK_B, everywhere, in_rack, soon};
 use crate::support::reason;
 
 type Says = Box<dyn FnMut(Request<()>) -> Result<Request<()>, Status> + Send + Sync>;
-type Client = LeaseServiceClient<InterceptedService<Channel, Says>>;
+pub(super) type Client = LeaseServiceClient<InterceptedService<Channel, Says>>;
 
 /// Two who drive in rack a, one of them as its admin, and one in both racks.
 async fn guarded() -> Guarded {
@@ -31,7 +31,7 @@ async fn guarded() -> Guarded {
     Guarded::knowing(callers, "").await
 }
 
-async fn by(guarded: &Guarded, name: &str) -> Client {
+pub(super) async fn by(guarded: &Guarded, name: &str) -> Client {
     let says: AsciiMetadataValue = guarded.says(name).parse().unwrap();
     let says: Says = Box::new(move |mut request: Request<()>| {
         request.metadata_mut().insert("authorization", says.clone());

@@ -52,7 +52,7 @@ async fn a_lease_that_ends_drains_and_only_then_is_the_next_one_granted() {
     let first = bench.create(wish(CI, &[1])).await.unwrap();
     let named = Named {
         id: first.lease.id().clone(),
-        epoch: 1,
+        epoch: 1.try_into().ok(),
     };
     let command = bench.leases.gate().admit(&phone(1), CI, Some(&named));
     let command = command.unwrap();
@@ -109,15 +109,18 @@ async fn a_lease_that_is_not_renewed_expires_and_one_that_is_does_not() {
     let view = bench.create(short).await.unwrap();
     let id = view.lease.id().clone();
     let first = view.lease.deadline().unwrap();
-    for epoch in [1, 0] {
-        let renewed = bench.leases.renew(id.clone(), CI.to_owned(), epoch).await;
-        assert!(renewed.unwrap().lease.deadline().unwrap() >= first);
-    }
-    for (owner, epoch, why) in [(CI, 2, "LEASE_EPOCH_STALE"), (QA, 1, "LEASE_NOT_OWNER")] {
-        let refused = bench
-            .leases
-            .renew(id.clone(), owner.to_owned(), epoch)
-            .await;
+    let renew = |owner: &str, epoch: u64| {
+        let (owner, epoch) = (owner.to_owned(), epoch.try_into().ok());
+        bench.leases.renew(id.clone(), owner, epoch)
+    };
+    let renewed = renew(CI, 1).await;
+    assert!(renewed.unwrap().lease.deadline().unwrap() >= first);
+    for (owner, epoch, why) in [
+        (CI, 0, "LEASE_EPOCH_STALE"),
+        (CI, 2, "LEASE_EPOCH_STALE"),
+        (QA, 1, "LEASE_NOT_OWNER"),
+    ] {
+        let refused = renew(owner, epoch).await;
         let Err(LeaseError::Refused(refused)) = refused else {
             panic!("{refused:?}");
         };
@@ -126,7 +129,7 @@ async fn a_lease_that_is_not_renewed_expires_and_one_that_is_does_not() {
     let expired = bench.until(&id, LeaseState::Expired).await;
     let end = expired.lease.end().unwrap();
     assert_eq!(end.reason, EndReason::TtlExpired);
-    let late = bench.leases.renew(id.clone(), CI.to_owned(), 1).await;
+    let late = renew(CI, 1).await;
     assert!(matches!(late, Err(LeaseError::NotOpen)), "{late:?}");
     let done = bench.operations(&id).await;
     assert!(done.contains(&"expire-lease by fleetgate".to_owned()));
@@ -245,5 +248,26 @@ async fn why_a_lease_waits_is_told_by_the_rule_by_which_it_is_granted() {
     };
     assert_eq!(lease, holder.lease.id());
     assert!(until.is_some());
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn grants_ends_and_waits_are_counted() {
+    let bench = Bench::of(&[1]).await;
+    let first = bench.create(wish(CI, &[1])).await.unwrap();
+    let second = bench.create(wish(QA, &[1])).await.unwrap();
+    for (lease, owner) in [(first, CI), (second, QA)] {
+        let id = lease.lease.id().clone();
+        bench.until(&id, LeaseState::Active).await;
+        bench.leases.release(id, owner.to_owned()).await.unwrap();
+    }
+    let text = bench.around.3.text().unwrap();
+    for expected in [
+        "fleetgate_lease_grants_total 2",
+        "fleetgate_lease_ends_total{reason=\"RELEASED\"} 2",
+        "fleetgate_lease_wait_seconds_count 2",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
     bench.stop().await;
 }

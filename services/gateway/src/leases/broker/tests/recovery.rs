@@ -36,7 +36,7 @@ async fn a_lease_that_drained_when_the_gateway_went_has_drained_when_it_is_back(
     let view = bench.create(wish(CI, &[1])).await.unwrap();
     let named = Named {
         id: view.lease.id().clone(),
-        epoch: 1,
+        epoch: 1.try_into().ok(),
     };
     let command = bench.leases.gate().admit(&phone(1), CI, Some(&named));
     let owner = CI.to_owned();
