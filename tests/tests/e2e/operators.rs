@@ -22,6 +22,7 @@ use tonic::{Code, Status};
 mod asking;
 mod cordons;
 mod gateways;
+mod leased;
 
 /// What was done: what, to whom, and the rest of it as text.
 type Row = (String, String, String);

@@ -71,7 +71,7 @@ pub const TABLE: &[Row] = &[
     row("/fleetgate.v1.FleetService/GetGateway",                   Somewhere(Viewer)),   // tells of no phone
     row("/fleetgate.v1.FleetService/ListDeviceTransitions",        Somewhere(Viewer)),   // the same on the phone
     row("/fleetgate.v1.FleetService/ListDevices",                  Somewhere(Viewer)),   // tells of such phones
-    row("/fleetgate.v1.FleetService/RecycleRunner",                Somewhere(Operator)), // the same on the phone
+    row("/fleetgate.v1.FleetService/RecycleRunner",                Somewhere(Operator)), // the same on the phone; an admin where another has leased it
     row("/fleetgate.v1.FleetService/UncordonDevice",               Somewhere(Operator)), // the same on the phone
     row("/fleetgate.v1.FleetService/UpdateDevice",                 Somewhere(Admin)),    // the same on the phone: labels say who may do what
     row("/fleetgate.v1.FleetService/WatchFleet",                   Somewhere(Viewer)),   // tells of such phones

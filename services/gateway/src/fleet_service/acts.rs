@@ -20,6 +20,7 @@ use tracing::{Instrument, info};
 use crate::access::Caller;
 use crate::core::Core;
 use crate::fleet::settings::{By, Change, Settings};
+use crate::leases::{LeaseError, Refused};
 use crate::status;
 
 /// Does what operators ask for. Clones share it.
@@ -84,6 +85,7 @@ impl Acts {
         caller: &Caller,
     ) -> Result<pb::Device, Status> {
         let device = self.resolve(name, caller, Role::Operator).await?;
+        self.spares_others(caller, &device)?;
         let by = By::from(caller);
         let (core, phone) = (self.core.clone(), device.clone());
         self.own(async move {
@@ -161,6 +163,31 @@ impl Acts {
         let access = self.core.access();
         access.check_as(caller, role, &device, name, None)?;
         Ok(device)
+    }
+
+    /// Who has leased a phone has its runner, too, until an admin takes it away.
+    fn spares_others(&self, caller: &Caller, device: &Udid) -> Result<(), Status> {
+        if self.core.access().role_on(caller, device) >= Some(Role::Admin) {
+            return Ok(());
+        }
+        let gate = self.core.leases().gate();
+        match gate.admit(device, caller.name(), None) {
+            Err(held @ Refused::HeldByOther { .. }) => {
+                self.core.denied(caller, &held, Some(device));
+                Err(status::not_leased(&LeaseError::Refused(held), None))
+            }
+            // Its own, or nobody's.
+            Ok(_)
+            | Err(
+                Refused::Required
+                | Refused::Unknown(_)
+                | Refused::NotOwner(_)
+                | Refused::NotActive(..)
+                | Refused::EpochStale { .. }
+                | Refused::OtherDevice(_)
+                | Refused::Ended { .. },
+            ) => Ok(()),
+        }
     }
 
     async fn device(&self, device: &Udid) -> Result<pb::Device, Status> {
