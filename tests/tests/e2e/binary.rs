@@ -28,8 +28,8 @@ async fn a_configuration_that_cannot_be_used_is_refused_by_file_key_and_line() {
             &[file, "capacity", "line 3"],
         ),
         (
-            "[server]\nlisten = '0.0.0.0:0'",
-            None,
+            "",
+            Some(("FLEETGATE_SERVER__LISTEN", "0.0.0.0:0")),
             &[file, "0.0.0.0:0", "[tls]", "fleetgate token create"],
         ),
         ("[[device]]\nudid = 'x'", None, &[file, "udid", "line 2"]),

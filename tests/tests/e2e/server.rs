@@ -22,9 +22,10 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_reflection::pb::{v1, v1alpha};
 
-const SERVICES: [&str; 3] = [
+const SERVICES: [&str; 4] = [
     "fleetgate.v1.AutomationService",
     "fleetgate.v1.FleetService",
+    "fleetgate.v1.LeaseService",
     "fleetgate.v1.LedgerService",
 ];
 
@@ -110,7 +111,7 @@ async fn reflection_describes_every_service_in_both_versions() {
     let (services, files) = reflected!(v1, rig.channel());
     let expected = SERVICES.into_iter().chain(["grpc.health.v1.Health"]);
     assert_eq!(services, expected.map(str::to_owned).collect());
-    for file in ["automation", "fleet", "ledger"] {
+    for file in ["automation", "fleet", "lease", "ledger"] {
         let file = format!("fleetgate/v1/{file}.proto");
         assert!(files.contains(&file), "{file} in {files:?}");
     }
