@@ -3,20 +3,13 @@
 //!
 //! Calls that must succeed panic if they do not; the others give the status.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Duration;
-
-use fleetgate_gateway::Config;
-use fleetgate_identity::{Grant, NewToken, Role, TokenFile};
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::automation_service_client::AutomationServiceClient;
 use fleetgate_proto::v1::fleet_service_client::FleetServiceClient;
 use fleetgate_proto::v1::lease_service_client::LeaseServiceClient;
 use fleetgate_proto::v1::ledger_service_client::LedgerServiceClient;
-use fleetgate_proto::v1::{DeviceState, Lease, LeaseState};
+use fleetgate_proto::v1::{Lease, LeaseState};
 use fleetgate_runner::CommandKind;
-use fleetgate_simulator::Scenario;
 use tokio::task::JoinSet;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
@@ -25,59 +18,18 @@ use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 use crate::plain::{Head, send_over};
-use crate::{APP, Rig, pause, soon};
+use crate::{APP, pause, soon};
 
-pub use records::{Done, denials, done_to, operations};
+pub use records::{Done, Records};
+pub use stage::{BOSS, Cast, DRIVERS, GUEST, all_ready, attend, configured, known, ready, rig};
 pub use watching::{Log, Told, Watching};
+pub use wishes::{any, by, matching, seconds, span, these};
 
 mod records;
+pub mod referee;
+mod stage;
 mod watching;
-
-/// Three drivers, as they are known to [`Cast`].
-pub const DRIVERS: [&str; 3] = ["anna", "berta", "carla"];
-/// Somebody who may do everything.
-pub const BOSS: &str = "boss";
-/// Somebody who may look.
-pub const GUEST: &str = "guest";
-
-/// The tokens of those who call.
-#[derive(Debug, Clone)]
-pub struct Cast(BTreeMap<String, Bearer>);
-
-impl Cast {
-    /// Makes a file with the tokens of [`DRIVERS`], [`BOSS`] and [`GUEST`].
-    pub fn at(path: &Path) -> Self {
-        let drivers = DRIVERS.map(|name| (name.to_owned(), Role::Operator));
-        let others = [(BOSS, Role::Admin), (GUEST, Role::Viewer)];
-        let others = others.map(|(name, role)| (name.to_owned(), role));
-        Self::of(path, drivers.into_iter().chain(others))
-    }
-
-    /// The same of anybody.
-    pub fn of(path: &Path, names: impl IntoIterator<Item = (String, Role)>) -> Self {
-        let file = TokenFile::at(path);
-        let make = |(name, role): (String, Role)| {
-            let grants = vec![Grant {
-                role,
-                labels: BTreeMap::new(),
-            }];
-            let new = NewToken {
-                name: name.clone(),
-                grants,
-                expires: None,
-            };
-            let (_, secret) = file.create(new).expect("a token");
-            (name, Bearer::new(secret.expose()))
-        };
-        Self(names.into_iter().map(make).collect())
-    }
-
-    /// One of them, over this connection.
-    pub fn caller(&self, name: &str, channel: Channel) -> Caller {
-        let bearer = self.0.get(name).expect("a member of the cast").clone();
-        Caller::new(name, channel, bearer)
-    }
-}
+mod wishes;
 
 /// What a caller shows with every call.
 #[derive(Debug, Clone)]
@@ -141,6 +93,11 @@ impl Caller {
     /// A client of `LedgerService`.
     pub fn ledger(&self) -> LedgerServiceClient<Link> {
         LedgerServiceClient::new(self.link.clone())
+    }
+
+    /// What is on record, as far as the caller may see it.
+    pub fn records(&self) -> Records<Link> {
+        Records::by(self.ledger())
     }
 
     /// Asks for phones.
@@ -294,97 +251,4 @@ impl Tapping {
         let told = soon("an answer to a tap", self.0.join_next()).await;
         told.expect("one call").expect("no panic")
     }
-}
-
-/// A lease as a command names it.
-pub fn by(lease: &Lease) -> Option<pb::LeaseRef> {
-    let Lease { id, epoch, .. } = lease;
-    let (id, epoch) = (id.clone(), *epoch);
-    Some(pb::LeaseRef { id, epoch })
-}
-
-/// A wish for these phones.
-pub fn these<S: ToString>(devices: &[S]) -> pb::CreateLeaseRequest {
-    let devices = devices.iter().map(ToString::to_string).collect();
-    let wants = pb::create_lease_request::Wants::DeviceList(pb::DeviceList { devices });
-    pb::CreateLeaseRequest {
-        wants: Some(wants),
-        ..pb::CreateLeaseRequest::default()
-    }
-}
-
-/// A wish for so many phones, whichever.
-pub fn any(count: u32) -> pb::CreateLeaseRequest {
-    matching(pb::DeviceSelector::default(), count)
-}
-
-/// A wish for so many of those that match.
-pub fn matching(selector: pb::DeviceSelector, count: u32) -> pb::CreateLeaseRequest {
-    let selector = Some(selector);
-    let wants = pb::DeviceMatch { selector, count };
-    let wants = pb::create_lease_request::Wants::DeviceMatch(wants);
-    pb::CreateLeaseRequest {
-        wants: Some(wants),
-        ..pb::CreateLeaseRequest::default()
-    }
-}
-
-/// A span of time as a request has it.
-pub fn span(span: Duration) -> Option<prost_types::Duration> {
-    Some(span.try_into().expect("not that long"))
-}
-
-/// So many seconds as a request has them.
-pub fn seconds(seconds: u64) -> Option<prost_types::Duration> {
-    span(Duration::from_secs(seconds))
-}
-
-/// A rig of so many phones in real time, so that no window closes on a busy
-/// machine, all of them ready to be leased, and those who may call besides the
-/// rig itself, which is nobody in particular and may do everything.
-pub async fn rig(phones: u32) -> (Rig, Cast) {
-    configured(crate::plain_lab(phones, 1.0), |_| {}).await
-}
-
-/// The same of another lab, with a say in the gateway's configuration.
-pub async fn configured(scenario: Scenario, configure: impl FnOnce(&mut Config)) -> (Rig, Cast) {
-    let mut cast = None;
-    let rig = Rig::configured(scenario, |config| {
-        cast = Some(attend(config));
-        configure(config);
-    })
-    .await;
-    ready(&rig).await;
-    (rig, cast.expect("a configuration"))
-}
-
-/// Has a gateway know the cast, and ask its phones how they are.
-pub fn attend(config: &mut Config) -> Cast {
-    let tokens = config.ledger.path.with_file_name("tokens.toml");
-    let cast = Cast::at(&tokens);
-    config.auth.tokens = Some(tokens);
-    // Once, when a phone comes; a busy machine is not to fail it later.
-    config.health.probe_interval = Duration::from_secs(600);
-    cast
-}
-
-/// Waits until every phone is ready.
-pub async fn ready(rig: &Rig) {
-    let fleet = rig.fleet();
-    soon("every phone to be ready", async {
-        let is_ready = |device: &pb::Device| device.state() == DeviceState::Ready && !device.stale;
-        loop {
-            let request = pb::ListDevicesRequest {
-                page_size: 1000,
-                ..pb::ListDevicesRequest::default()
-            };
-            let listed = fleet.clone().list_devices(request).await;
-            let devices = listed.expect("ListDevices").into_inner().devices;
-            if devices.len() == rig.lab.phones().len() && devices.iter().all(is_ready) {
-                return;
-            }
-            pause().await;
-        }
-    })
-    .await;
 }

@@ -61,6 +61,7 @@ pub mod scene;
 pub mod screen;
 pub mod stranger;
 pub mod verdict;
+pub mod wall;
 
 pub use patience::{A_CALL, PATIENCE, soon, within};
 pub use refusal::{Refusal, refused};

@@ -146,6 +146,11 @@ impl Scene {
         self.ground.ledger_path()
     }
 
+    /// Where its gateways' tokens are.
+    pub fn tokens(&self) -> PathBuf {
+        self.ground.place.tokens()
+    }
+
     /// Waits until the gateway has logged these words.
     pub async fn complaint(&self, words: &str) {
         let log = self.ground.log_path();

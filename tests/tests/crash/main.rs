@@ -14,6 +14,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
+mod leases;
+mod lending;
 mod recovery;
 mod steps;
 mod storm;

@@ -46,7 +46,7 @@ struct Sent {
     told: Told,
 }
 
-fn variable<T: std::str::FromStr>(name: &str) -> Option<T> {
+pub(crate) fn variable<T: std::str::FromStr>(name: &str) -> Option<T> {
     let value = std::env::var(name).ok()?;
     Some(
         value

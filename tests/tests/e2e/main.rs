@@ -3,11 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
+mod access;
 mod binary;
 mod budgets;
 mod buttons;
 mod callers;
 mod cases;
+mod clock;
 mod concurrency;
 mod conditions;
 mod conflicts;
@@ -20,6 +22,7 @@ mod fleet_launch;
 mod gestures;
 mod idempotency;
 mod keyboard;
+mod leases;
 mod ledger;
 mod ledger_trouble;
 mod limits;

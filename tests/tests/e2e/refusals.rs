@@ -127,6 +127,7 @@ async fn a_query_of_the_ledger_is_checked_field_by_field() {
         end_time: at(1),
         page_size: -1,
         page_token: "nonsense".to_owned(),
+        ..pb::ListCommandsRequest::default()
     };
     let fields = ["kinds", "fates", "end_time", "page_size", "page_token"];
     assert_names(&list(&rig, all).await, &fields);
