@@ -18,7 +18,7 @@ use tonic::{Code, Status};
 
 mod watched;
 
-use watched::{Watched, exchange, local_token, log, serve};
+use watched::{Watched, exchange, local_token, log, secret_of, serve};
 
 /// What is typed, and a piece of it that is in it however it is quoted.
 const TYPED: &str = "Zq7vN2kX \"pa$$\\wörd\" 🔑";
@@ -215,7 +215,7 @@ async fn what_was_typed_is_not_learnt_again_from_a_journal() {
 async fn tokens_pictures_and_pairing_data_are_found_nowhere() {
     let watched = Watched::start().await;
     assert!(watched.token.starts_with("fgt_"), "{}", watched.token);
-    let (_, secret) = watched.token.rsplit_once('_').unwrap();
+    let secret = secret_of(&watched.token);
     screen::focus(&watched.phone);
     assert_silent(&type_text(&watched, "typed-0").await);
 
@@ -263,7 +263,10 @@ async fn tokens_pictures_and_pairing_data_are_found_nowhere() {
     watched.assert_nowhere(&body[middle..middle + 24]);
 
     let local = local_token(&watched.place);
-    for secret in [secret, "canary", &local, "HostPrivateKey", "secret of"] {
+    let pairing = ["HostPrivateKey", "secret of"];
+    let image = ["IHDR", "PNG\r\n\u{1a}"];
+    let others = [secret, "canary", &local];
+    for secret in others.into_iter().chain(pairing).chain(image) {
         watched.assert_nowhere(secret);
     }
     leaves_nothing(watched).await;
@@ -286,7 +289,7 @@ async fn leaves_nothing(watched: Watched) {
     lab.shutdown().await;
     let log = fs::read(self::log(&place)).unwrap();
     let log = String::from_utf8_lossy(&log).to_lowercase();
-    let (_, secret) = token.rsplit_once('_').unwrap();
+    let secret = secret_of(&token);
     for secret in [PIECE, "wörd", &secret.to_lowercase()] {
         let line = log.lines().find(|line| line.contains(secret));
         assert_eq!(line, None, "{secret} is in the log");

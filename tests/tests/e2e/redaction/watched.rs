@@ -186,6 +186,13 @@ pub(crate) fn local_token(place: &Place) -> String {
         let record: serde_json::Value = serde_json::from_str(&text).ok()?;
         Some(record["token"].as_str()?.to_owned())
     });
-    let token = tokens.next().unwrap();
-    token.rsplit('_').next().unwrap().to_owned()
+    secret_of(&tokens.next().unwrap()).to_owned()
+}
+
+/// What of a token is secret: `fgt_<id>_<secret>`, in which only the secret can
+/// have an underscore of its own.
+pub(crate) fn secret_of(token: &str) -> &str {
+    let secret = token.splitn(3, '_').nth(2).unwrap();
+    assert_eq!(secret.len(), 43, "256 bits as base64url");
+    secret
 }
