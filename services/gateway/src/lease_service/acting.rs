@@ -23,19 +23,22 @@ impl LeaseApi {
     /// goes on record. Of one that is hidden nothing is told, whatever the matter
     /// is.
     async fn refused(&self, caller: &Caller, id: &LeaseId, error: LeaseError) -> Status {
-        let error = match error {
-            LeaseError::NotOpen | LeaseError::Refused(Refused::NotOwner(_)) => {
-                let view = match self.find(caller, id).await {
-                    Ok(view) => view,
-                    Err(unknown) => return unknown,
-                };
-                if view.lease.owner() == caller.name() {
-                    ended(&view.lease).map_or(LeaseError::NotOpen, LeaseError::Refused)
-                } else {
-                    LeaseError::Refused(Refused::NotOwner(id.clone()))
-                }
+        let may_be_hidden = matches!(
+            error,
+            LeaseError::NotOpen | LeaseError::Refused(Refused::NotOwner(_))
+        );
+        let error = if may_be_hidden {
+            let view = match self.find(caller, id).await {
+                Ok(view) => view,
+                Err(unknown) => return unknown,
+            };
+            if view.lease.owner() == caller.name() {
+                ended(&view.lease).map_or(LeaseError::NotOpen, LeaseError::Refused)
+            } else {
+                LeaseError::Refused(Refused::NotOwner(id.clone()))
             }
-            error => error,
+        } else {
+            error
         };
         if let LeaseError::Refused(refused) = &error {
             self.core.denied(caller, refused, None);

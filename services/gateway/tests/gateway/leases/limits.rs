@@ -14,8 +14,8 @@ use crate::guarded::{Guarded, everywhere, soon};
 use crate::support::{reason, start};
 
 /// So many seconds.
-fn seconds(seconds: i64) -> Option<Duration> {
-    Some(Duration { seconds, nanos: 0 })
+fn seconds(seconds: i64) -> Duration {
+    Duration { seconds, nanos: 0 }
 }
 
 #[tokio::test]
@@ -23,20 +23,23 @@ async fn a_lease_lives_lasts_and_waits_no_longer_than_the_gateway_lets_it() {
     let more = "[leases]\nttl = \"5s\"\nmax_ttl = \"10s\"\nmax_duration = \"20s\"\n\
                 longest_duration = \"30s\"\nqueue_timeout = \"0s\"\nlongest_queue_timeout = \"40s\"";
     let running = start(more).await;
-    let wish = |ttl, max_duration, queue_timeout| pb::CreateLeaseRequest {
-        ttl,
-        max_duration,
-        queue_timeout,
-        ..these(&["left"])
+    let wish = |terms: [Option<i64>; 3]| {
+        let [ttl, max_duration, queue_timeout] = terms.map(|term| term.map(seconds));
+        pb::CreateLeaseRequest {
+            ttl,
+            max_duration,
+            queue_timeout,
+            ..these(&["left"])
+        }
     };
-    let longest = wish(seconds(10), seconds(30), seconds(40));
+    let longest = wish([Some(10), Some(30), Some(40)]);
     let lease = ask(&running, longest).await.unwrap();
-    let terms = (lease.ttl, lease.max_duration, lease.queue_timeout);
-    assert_eq!(terms, (seconds(10), seconds(30), seconds(40)));
+    let terms = [lease.ttl, lease.max_duration, lease.queue_timeout];
+    assert_eq!(terms, [10, 30, 40].map(|term| Some(seconds(term))));
     for (field, longer) in [
-        ("ttl", wish(seconds(11), None, None)),
-        ("max_duration", wish(None, seconds(31), None)),
-        ("queue_timeout", wish(None, None, seconds(41))),
+        ("ttl", wish([Some(11), None, None])),
+        ("max_duration", wish([None, Some(31), None])),
+        ("queue_timeout", wish([None, None, Some(41)])),
     ] {
         let refused = ask(&running, longer).await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument);
@@ -44,8 +47,8 @@ async fn a_lease_lives_lasts_and_waits_no_longer_than_the_gateway_lets_it() {
     }
     let mut client = LeaseServiceClient::new(running.channel.clone());
     for (field, ttl, max_duration) in [
-        ("ttl", seconds(11), None),
-        ("max_duration", None, seconds(31)),
+        ("ttl", Some(seconds(11)), None),
+        ("max_duration", None, Some(seconds(31))),
     ] {
         let update = pb::UpdateLeaseRequest {
             lease_id: lease.id.clone(),
