@@ -33,6 +33,7 @@ use fleetgate_proto::v1::tail_commands_response::Item;
 use fleetgate_runner::Udid;
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::task::coop::consume_budget;
@@ -48,6 +49,9 @@ use crate::status;
 
 /// How many events are read at once.
 const PAGE: u32 = 64;
+
+/// The phone that a denied call was about, among its details.
+const DEVICE: &str = "device";
 
 /// Where a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,22 +85,29 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Whether it may hear of an event.
-    fn may_hear(&self, event: &LedgerEvent) -> bool {
+    /// An event as it may hear of it, if it may.
+    fn heard(&self, mut event: LedgerEvent) -> Option<LedgerEvent> {
         let Self { access, caller } = self;
         let sees = |device: &Udid| access.may_see(caller, device);
-        match &event.subject {
+        let may_hear = match &mut event.subject {
             Subject::Command(row) => sees(&row.device),
             Subject::Transition(moved) => sees(&moved.device),
             Subject::Operation(operation) => {
-                let device = operation.target.as_ref();
-                let device = device.and_then(|target| target.parse().ok());
+                let udid = |text: &str| text.parse().ok();
+                let device = operation.target.as_deref().and_then(udid);
+                let about = operation.detail.get(DEVICE).and_then(Value::as_str);
+                // What it was denied on a phone that is hidden from it was told as
+                // if there were none: so is this.
+                if about.and_then(udid).is_some_and(|device| !sees(&device)) {
+                    operation.detail.remove(DEVICE);
+                }
                 caller.principal.fleet_wide() >= Some(Role::Operator)
                     || operation.who == caller.name()
                     || device.is_some_and(|device| sees(&device))
             }
             Subject::Ledger { .. } | Subject::Checkpoint(_) => sees_everything(caller),
-        }
+        };
+        may_hear.then_some(event)
     }
 }
 
@@ -207,8 +218,8 @@ impl Tail {
                     return Err(End::Complete);
                 }
                 self.cursor = Some(next.cursor);
-                if self.reader.may_hear(&next) {
-                    return Ok(self.message(Item::Event(event(next))));
+                if let Some(heard) = self.reader.heard(next) {
+                    return Ok(self.message(Item::Event(event(heard))));
                 }
                 if self.told + self.heartbeat <= Instant::now() {
                     return Ok(self.beat());

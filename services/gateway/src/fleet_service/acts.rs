@@ -19,7 +19,7 @@ use tracing::{Instrument, info};
 
 use crate::access::Caller;
 use crate::core::Core;
-use crate::fleet::settings::{By, Change, Settings};
+use crate::fleet::settings::{By, Change, Settings, SettingsError};
 use crate::leases::{LeaseError, Refused};
 use crate::status;
 
@@ -51,7 +51,7 @@ impl Acts {
         // Labels say who may do what.
         let device = self.resolve(name, caller, Role::Admin).await?;
         let done = self.settings().update(&device, change, caller).await;
-        done.map_err(|error| status::not_set(&error))?;
+        done.map_err(|error| self.not_set(&error, caller))?;
         self.device(&device).await
     }
 
@@ -64,14 +64,14 @@ impl Acts {
     ) -> Result<pb::Device, Status> {
         let device = self.resolve(name, caller, Role::Operator).await?;
         let done = self.settings().cordon(&device, reason, until, caller).await;
-        done.map_err(|error| status::not_set(&error))?;
+        done.map_err(|error| self.not_set(&error, caller))?;
         self.device(&device).await
     }
 
     pub(super) async fn uncordon(&self, name: &str, caller: &Caller) -> Result<pb::Device, Status> {
         let device = self.resolve(name, caller, Role::Operator).await?;
         let done = self.settings().uncordon(&device, caller).await;
-        done.map_err(|error| status::not_set(&error))?;
+        done.map_err(|error| self.not_set(&error, caller))?;
         self.device(&device).await
     }
 
@@ -193,6 +193,11 @@ impl Acts {
     async fn device(&self, device: &Udid) -> Result<pb::Device, Status> {
         let found = self.core.fleet().device(device.as_str()).await;
         found.ok_or_else(|| status::device_unknown(device.as_str(), None))
+    }
+
+    fn not_set(&self, error: &SettingsError, caller: &Caller) -> Status {
+        let access = self.core.access();
+        status::not_set(error, |device| access.may_see(caller, device))
     }
 
     fn settings(&self) -> &Settings {

@@ -4,6 +4,7 @@
 //! since the same act a second time changes nothing.
 
 use fleetgate_ledger::LedgerError;
+use fleetgate_runner::Udid;
 use tonic::{Code, Status};
 
 use super::refusal::{Facts, Refusal};
@@ -12,16 +13,22 @@ use crate::config::Labels;
 use crate::convert::Violation;
 use crate::fleet::settings::SettingsError;
 
-/// Settings that are as they were.
-pub(crate) fn not_set(error: &SettingsError) -> Status {
+/// Settings that are as they were. Which phone is in the way is told to whoever
+/// sees it.
+pub(crate) fn not_set(error: &SettingsError, sees: impl Fn(&Udid) -> bool) -> Status {
     match error {
-        SettingsError::AliasTaken { alias: _, device } => {
+        SettingsError::AliasTaken { alias, device } => {
+            let device = Some(device).filter(|device| sees(device));
+            let message = match device {
+                Some(_) => error.to_string(),
+                None => format!("the alias {alias} is taken"),
+            };
             let violation = Violation {
                 field: "alias".to_owned(),
                 description: "is that of another phone".to_owned(),
             };
-            Refusal::new(Code::AlreadyExists, "ALIAS_TAKEN", error.to_string())
-                .facts(Facts::default().with("device", device.as_str()))
+            Refusal::new(Code::AlreadyExists, "ALIAS_TAKEN", message)
+                .facts(Facts::default().with_some("device", device.map(Udid::as_str)))
                 .violations(vec![violation])
                 .into()
         }
@@ -38,11 +45,15 @@ pub(crate) fn not_set(error: &SettingsError) -> Status {
 
 /// An act that the ledger did not take.
 pub(crate) fn unrecorded(error: &LedgerError) -> Status {
+    not_recorded(error, "nothing was done, since it could not be recorded")
+}
+
+/// The same, of which something has come all the same.
+pub(super) fn not_recorded(error: &LedgerError, hint: &str) -> Status {
     let refusal = if error.may_pass() {
         Refusal::new(Code::Unavailable, "LEDGER_UNAVAILABLE", error.to_string()).retry(Some(SOON))
     } else {
         ledger_refusal(error)
     };
-    let hint = "nothing was done, since it could not be recorded";
     refusal.facts(Facts::default().hint(Some(hint))).into()
 }

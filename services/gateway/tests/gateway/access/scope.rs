@@ -293,7 +293,7 @@ async fn the_ledger_tells_of_commands_to_phones_that_may_be_looked_at() {
         ..pb::TailCommandsRequest::default()
     };
     let mut events = ann.ledger.tail_commands(tail).await.unwrap().into_inner();
-    let mut told = Vec::new();
+    let (mut told, mut denied) = (Vec::new(), Vec::new());
     while let Some(message) = soon("an event", events.message()).await.unwrap() {
         let Some(Tailed::Event(event)) = message.item else {
             continue;
@@ -310,6 +310,9 @@ async fn the_ledger_tells_of_commands_to_phones_that_may_be_looked_at() {
                     "deny-call" => {
                         assert_eq!(operation.who, "token:ann");
                         assert!(detail(&operation, "reason").is_some());
+                        let about = detail(&operation, "device");
+                        assert_ne!(about.as_deref(), Some(LOOSE), "{operation:?}");
+                        denied.push(about);
                         continue;
                     }
                     _ => target,
@@ -318,6 +321,7 @@ async fn the_ledger_tells_of_commands_to_phones_that_may_be_looked_at() {
         });
     }
     assert!(told.iter().all(|device| device != LOOSE), "{told:?}");
+    assert_eq!(denied, [None, Some(RACK_B.to_owned())], "as it was told");
     for device in [RACK_A, RACK_B] {
         assert!(
             told.iter().any(|told| told == device),
@@ -325,5 +329,31 @@ async fn the_ledger_tells_of_commands_to_phones_that_may_be_looked_at() {
         );
     }
     drop((ann, admin, events));
+    guarded.gateway.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_alias_that_is_taken_says_nothing_of_a_phone_that_is_hidden() {
+    let guarded = Guarded::knowing([("ann", of_two_racks())], "").await;
+    let mut ann = guarded.by(guarded.says("ann")).await;
+    let mut admin = guarded.by(&guarded.admin).await;
+    let call = |device: &str, alias: &str| pb::UpdateDeviceRequest {
+        device: device.to_owned(),
+        alias: Some(alias.to_owned()),
+        ..pb::UpdateDeviceRequest::default()
+    };
+    let hidden = admin.fleet.update_device(call(LOOSE, "secret")).await;
+    hidden.unwrap();
+    let taken = (Code::AlreadyExists, "ALIAS_TAKEN".to_owned());
+    for (alias, of) in [("secret", None), ("right", Some(RACK_B))] {
+        let refused = ann.fleet.update_device(call("left", alias)).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(reason(&refused), taken);
+        assert!(!format!("{refused:?}").contains(LOOSE), "{refused:?}");
+        let details = refused.get_error_details();
+        let facts = &details.error_info().unwrap().metadata;
+        assert_eq!(facts.get("device").map(String::as_str), of);
+    }
+    drop((ann, admin));
     guarded.gateway.shutdown().await;
 }
