@@ -17,6 +17,8 @@ use tower::{Layer, Service};
 use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
+use crate::access::find;
+
 /// Adds [`ServerSpan`] to a service.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ServerSpanLayer;
@@ -49,7 +51,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let method = request.uri().path().trim_start_matches('/');
+        // A path that is none of ours is whatever its caller wanted it to be.
+        let method = find(request.uri().path()).map_or("unknown", |row| row.path);
+        let method = method.trim_start_matches('/');
         let span = info_span!(
             "rpc",
             otel.name = method,
