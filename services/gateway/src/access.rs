@@ -164,6 +164,7 @@ impl Access {
     pub(crate) fn take(&self, caller: &Caller) -> Result<(), Status> {
         self.0.rates.take(caller.name()).map_err(|wait| {
             self.0.counters.limited(status::RATE_LIMITED);
+            self.deny(caller, status::RATE_LIMITED);
             status::rate_limited(wait)
         })
     }
@@ -174,8 +175,13 @@ impl Access {
         let place = self.0.queued.enter(caller.name());
         if place.is_err() {
             self.0.counters.limited(status::QUOTA_EXCEEDED);
+            self.deny(caller, status::QUOTA_EXCEEDED);
         }
         place
+    }
+
+    fn deny(&self, caller: &Caller, reason: &'static str) {
+        self.denials().record(Denial::of(caller, reason));
     }
 
     /// The role that a caller has on a phone.

@@ -123,10 +123,13 @@ pub struct ServerConfig {
     #[serde(deserialize_with = "values::interval")]
     pub http2_keepalive_timeout: Duration,
     /// How often a stream without an end is sent a message although there is
-    /// nothing to tell, and how often it is looked at whether its caller is still
-    /// let in. Default `15s`.
+    /// nothing to tell. Default `15s`.
     #[serde(deserialize_with = "values::interval")]
     pub heartbeat_interval: Duration,
+    /// How long a connection may go without a call by which its caller is let in;
+    /// calls to health do not count. Default `20s`.
+    #[serde(deserialize_with = "values::interval")]
+    pub first_call_timeout: Duration,
     /// How long a TCP connection is idle before the kernel probes it, in whole
     /// seconds. Default `60s`.
     #[serde(deserialize_with = "values::seconds")]
@@ -146,6 +149,7 @@ impl Default for ServerConfig {
             http2_keepalive_interval: Duration::from_secs(30),
             http2_keepalive_timeout: Duration::from_secs(20),
             heartbeat_interval: Duration::from_secs(15),
+            first_call_timeout: Duration::from_secs(20),
             tcp_keepalive: Duration::from_secs(60),
         }
     }

@@ -113,7 +113,7 @@ impl Gateway {
             &config.limits,
             metrics.counters(),
         );
-        let admission = door.admission(&config, access.clone());
+        let admission = door.admission(access.clone());
         let recorder = Recorder::new(ledger.clone(), pending.clone(), chronicle.clone());
         let settle_patience = overrides.budgets.of(SETTLE_PATIENCE);
         let (leases, unbegun) = Leases::load(ledger.clone(), config.leases.required).await?;

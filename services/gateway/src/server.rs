@@ -7,8 +7,9 @@
 //!             gRPC-Web      translated to gRPC
 //!             span          one per call, ends with the reply's last byte
 //!             metadata      no more of it than there is room for
-//!             access        who calls, and may they
 //!             deadline      grpc-timeout becomes ours
+//!             access        who calls, and may they
+//!             standing      a connection of strangers does not stay
 //!             routes        health, reflection, fleetgate.v1
 //! ```
 //!
@@ -22,6 +23,7 @@ mod metadata;
 mod origin;
 mod routes;
 mod span;
+mod strangers;
 mod tls;
 
 pub(crate) use access::Admission;

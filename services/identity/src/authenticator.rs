@@ -90,7 +90,9 @@ impl Authenticator {
             Credentials {
                 certificate: Some(der),
                 ..
-            } if !ways.certificates.is_empty() => certificate::whose(&ways.certificates, der)?,
+            } if !ways.certificates.is_empty() => {
+                certificate::whose(&ways.certificates, der, SystemTime::now())?
+            }
             Credentials { .. } => {
                 let role = ways.anonymous.ok_or(AuthError::Missing)?;
                 Principal::anonymous(role)

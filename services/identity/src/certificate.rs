@@ -1,12 +1,14 @@
 //! Whose a client certificate is.
 //!
-//! Owns the rules by which a certificate's names become a principal. Refuses to
-//! verify certificates: what comes here was verified by TLS. Invariant: names
+//! Owns the rules by which a certificate's names become a principal, for as long
+//! as it is good: a connection may last longer. Refuses to verify certificates:
+//! what comes here was verified by TLS when the connection began. Invariant: names
 //! are compared whole; a part of a name, or a name that only prints like
 //! another, never matches.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use x509_cert::Certificate;
 use x509_cert::attr::AttributeTypeAndValue;
@@ -16,7 +18,7 @@ use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::name::RdnSequence;
 
-use crate::error::{IdentityError, Invalid};
+use crate::error::{AuthError, IdentityError, Invalid};
 use crate::principal::{Kind, Principal};
 use crate::role::Grant;
 
@@ -153,7 +155,7 @@ fn value_of(value: &Any) -> Value {
 }
 
 /// The names in a certificate.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Found {
     /// As it is written in a rule.
     written: String,
@@ -161,6 +163,8 @@ struct Found {
     dns: Vec<String>,
     uris: Vec<String>,
     emails: Vec<String>,
+    /// The last moment at which it is good.
+    until: SystemTime,
 }
 
 impl Found {
@@ -171,7 +175,10 @@ impl Found {
         let mut found = Self {
             written: subject.to_string(),
             subject: subject_of(subject),
-            ..Self::default()
+            dns: Vec::new(),
+            uris: Vec::new(),
+            emails: Vec::new(),
+            until: certificate.validity().not_after.to_system_time(),
         };
         let alternatives = certificate.get_extension::<SubjectAltName>().ok()?;
         let alternatives = alternatives.map_or_else(Vec::new, |(_, names)| names.0);
@@ -192,10 +199,14 @@ impl Found {
 }
 
 /// Whose a certificate is, by these rules.
-pub(crate) fn whose(rules: &[CertificateRule], der: &[u8]) -> Result<Principal, Invalid> {
+pub(crate) fn whose(
+    rules: &[CertificateRule],
+    der: &[u8],
+    now: SystemTime,
+) -> Result<Principal, AuthError> {
     let Some(found) = Found::read(der) else {
         tracing::warn!("a client certificate that TLS has verified cannot be read");
-        return Err(Invalid::Certificate);
+        return Err(Invalid::Certificate.into());
     };
     let matching: Vec<_> = rules.iter().filter(|rule| rule.is_for(&found)).collect();
     let Some(first) = matching.first() else {
@@ -203,10 +214,13 @@ pub(crate) fn whose(rules: &[CertificateRule], der: &[u8]) -> Result<Principal, 
             subject = found.written, dns = ?found.dns, uri = ?found.uris, email = ?found.emails,
             "no rule matches a client certificate"
         );
-        return Err(Invalid::Certificate);
+        return Err(Invalid::Certificate.into());
     };
     let grants = matching.iter().filter(|rule| rule.name == first.name);
     let grants = grants.map(|rule| rule.grant.clone()).collect();
     let name = format!("{}:{}", Kind::Certificate.as_str(), first.name);
+    if found.until < now {
+        return Err(AuthError::expired("certificate", &name));
+    }
     Ok(Principal::new(Kind::Certificate, name, grants))
 }

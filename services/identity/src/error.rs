@@ -6,8 +6,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-
-use crate::principal::Kind;
+use std::sync::Arc;
 
 /// Why a caller is not who it says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,11 +20,19 @@ pub enum AuthError {
         /// Why: for the operator, never for the caller.
         why: Invalid,
     },
+    /// What it showed was taken back. It is told the same as of what is not valid.
+    #[error("the credentials are not valid")]
+    Revoked {
+        /// The principal whose it was: for the operator.
+        who: Arc<str>,
+    },
     /// What it showed was valid once.
     #[error("the {what} has expired")]
     Expired {
-        /// Which credential: token or JWT.
+        /// Which credential: token, JWT or certificate.
         what: &'static str,
+        /// The principal whose it was, if that is known: for the operator.
+        who: Option<Arc<str>>,
     },
     /// It cannot be judged now: the keys of the token issuer cannot be had.
     #[error("the keys of the token issuer cannot be had at the moment")]
@@ -44,9 +51,6 @@ pub enum Invalid {
     /// No token has this id, or the secret is not the token's.
     #[error("no such token")]
     Token,
-    /// The token was revoked.
-    #[error("the token was revoked")]
-    Revoked,
     /// The JWT is malformed, or its header asks for what is not done.
     #[error("the JWT is malformed")]
     Jwt,
@@ -77,10 +81,34 @@ impl From<Invalid> for AuthError {
 }
 
 impl AuthError {
-    /// A token that has expired.
-    pub(crate) fn expired(kind: Kind) -> Self {
-        let what = if kind == Kind::Oidc { "JWT" } else { "token" };
-        Self::Expired { what }
+    /// A JWT that has expired. What it says of its holder is not read any more.
+    pub(crate) const EXPIRED_JWT: Self = Self::Expired {
+        what: "JWT",
+        who: None,
+    };
+
+    /// A credential of a principal that has expired.
+    pub(crate) fn expired(what: &'static str, who: &str) -> Self {
+        let who = Some(who.into());
+        Self::Expired { what, who }
+    }
+
+    /// The principal whose the credential was, if it was right once.
+    pub fn who(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Revoked { who } => Some(who),
+            Self::Expired { who, .. } => who.as_ref(),
+            Self::Missing | Self::Invalid { .. } | Self::Unavailable => None,
+        }
+    }
+
+    /// What its caller is not told: for the operator.
+    pub fn why(&self) -> Option<String> {
+        match self {
+            Self::Invalid { why } => Some(why.to_string()),
+            Self::Revoked { .. } => Some("the token was revoked".to_owned()),
+            Self::Missing | Self::Expired { .. } | Self::Unavailable => None,
+        }
     }
 }
 
@@ -137,6 +165,9 @@ pub enum IdentityError {
         /// The name.
         name: String,
     },
+    /// A time that cannot be written down.
+    #[error("a token cannot expire then: expected a time before the year 10000")]
+    Expiry,
     /// No token has this id or name.
     #[error("there is no token `{which}`")]
     NoToken {
@@ -160,6 +191,12 @@ pub enum IdentityError {
         value: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// What a variable says is no place for all programs of this user.
+    #[error("FLEETGATE_RUNTIME_DIR is `{path}`: expected an absolute path")]
+    Relative {
+        /// What it says.
+        path: PathBuf,
     },
     /// Neither a variable nor a home says where records are to be.
     #[error(

@@ -67,7 +67,7 @@ impl Jwts {
         let claims: Map<String, Value> = match decoded {
             Ok(decoded) => decoded.claims,
             Err(error) if *error.kind() == ErrorKind::ExpiredSignature => {
-                return Err(AuthError::expired(Kind::Oidc));
+                return Err(AuthError::EXPIRED_JWT);
             }
             Err(error) => return Err(invalid(error.kind()).into()),
         };

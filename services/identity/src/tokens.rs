@@ -27,7 +27,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::error::IdentityError;
 use crate::guard;
@@ -39,6 +39,9 @@ use book::{Book, Entry, whole_seconds};
 pub(crate) use watched::Watched;
 
 const MAX_NAME: usize = 64;
+
+/// The first second since the epoch that cannot be written down (RFC 3339).
+const YEAR_10000: Duration = Duration::from_secs(253_402_300_800);
 
 /// A token that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +105,10 @@ impl TokenFile {
         if new.name.is_empty() || new.name.len() > MAX_NAME || !new.name.chars().all(letter) {
             return Err(IdentityError::Name { name: new.name });
         }
+        let expires = new.expires.map(whole_seconds);
+        if expires.is_some_and(|expires| expires >= SystemTime::UNIX_EPOCH + YEAR_10000) {
+            return Err(IdentityError::Expiry);
+        }
         self.change(|book| {
             let id = loop {
                 let id = TokenId::random();
@@ -115,7 +122,7 @@ impl TokenFile {
                 name: new.name,
                 secret,
                 created: whole_seconds(SystemTime::now()),
-                expires: new.expires.map(whole_seconds),
+                expires,
                 revoked: None,
                 grants: new.grants,
             };

@@ -187,7 +187,7 @@ async fn who_does_not_say_who_it_is_is_refused_on_loopback_too_and_that_is_on_re
         .collect();
     let gateway = "/fleetgate.v1.FleetService/GetGateway";
     let lease = "/fleetgate.v1.LeaseService/CreateLease";
-    let expected = [gateway, lease, gateway].map(|path| ("anonymous", path));
+    let expected = [gateway, lease, gateway].map(|path| ("unknown", path));
     assert_eq!(told, expected);
     for denied in &denied {
         let address: std::net::SocketAddr = denied.detail("address").parse().unwrap();

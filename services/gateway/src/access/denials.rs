@@ -31,8 +31,9 @@ const QUEUE: usize = 1024;
 /// How many are recorded in one commit.
 const TOGETHER: usize = 64;
 
-/// Whoever has not said who it is.
-const NOBODY: &str = "anonymous";
+/// Who has not said who it is, or not so that it is known. No principal is called
+/// so.
+const UNKNOWN: &str = "unknown";
 
 /// A call that was denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,14 +62,15 @@ impl Denial {
         }
     }
 
-    /// Of one that is not.
-    pub(crate) fn of_nobody(
+    /// Of one that is not, but perhaps was once.
+    pub(crate) fn of_one(
+        was: Option<&Arc<str>>,
         method: &'static str,
         address: Option<SocketAddr>,
         reason: &'static str,
     ) -> Self {
         Self {
-            who: NOBODY.into(),
+            who: was.map_or_else(|| UNKNOWN.into(), Arc::clone),
             method,
             address,
             reason,
@@ -79,8 +81,7 @@ impl Denial {
     }
 
     /// More about the reason, for operators.
-    pub(crate) fn because(self, why: &impl ToString) -> Self {
-        let why = Some(why.to_string());
+    pub(crate) fn because(self, why: Option<String>) -> Self {
         Self { why, ..self }
     }
 

@@ -44,6 +44,7 @@ fn an_empty_file_gives_the_documented_defaults() {
         Duration::from_secs(20)
     );
     assert_eq!(config.server.heartbeat_interval, Duration::from_secs(15));
+    assert_eq!(config.server.first_call_timeout, Duration::from_secs(20));
     assert_eq!(config.server.tcp_keepalive, Duration::from_secs(60));
     assert_eq!(config.ledger.synchronous, Synchronous::Full);
     assert_eq!(config.ledger.retention_max_age, None);
@@ -71,6 +72,7 @@ fn every_key_of_the_file_is_taken() {
         http2_keepalive_interval = "11s"
         http2_keepalive_timeout = "12s"
         heartbeat_interval = "14s"
+        first_call_timeout = "15s"
         tcp_keepalive = "13s"
         [usbmuxd]
         address = "127.0.0.1:27015"
@@ -110,6 +112,7 @@ fn every_key_of_the_file_is_taken() {
         Duration::from_secs(12)
     );
     assert_eq!(config.server.heartbeat_interval, Duration::from_secs(14));
+    assert_eq!(config.server.first_call_timeout, Duration::from_secs(15));
     assert_eq!(config.server.tcp_keepalive, Duration::from_secs(13));
     assert_eq!(
         config.usbmuxd.address,

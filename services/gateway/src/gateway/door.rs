@@ -57,12 +57,8 @@ impl Door {
     }
 
     /// Who is let in to what.
-    pub(super) fn admission(&self, config: &Config, access: Access) -> Admission {
-        Admission::new(
-            self.authenticator.clone(),
-            access,
-            config.server.heartbeat_interval,
-        )
+    pub(super) fn admission(&self, access: Access) -> Admission {
+        Admission::new(self.authenticator.clone(), access)
     }
 
     /// Serves, and says where.

@@ -39,6 +39,7 @@ use tracing::Span;
 use super::lasting::until;
 use super::tls::PeerCertificate;
 use crate::access::{Access, Caller, Denial, Rule, find};
+use crate::deadline::Deadline;
 use crate::status;
 
 /// What decides on calls. Clones share it.
@@ -49,16 +50,18 @@ pub(crate) struct Admission(Arc<Keepers>);
 struct Keepers {
     authenticator: Authenticator,
     access: Access,
-    /// How often the caller of a stream is asked again.
-    interval: Duration,
 }
 
+/// How often the caller of a stream is asked again: within this, and what is
+/// asked of the ways to be known, a stream ends whose caller is not let in any
+/// more.
+const AGAIN: Duration = Duration::from_secs(3);
+
 impl Admission {
-    pub(crate) fn new(authenticator: Authenticator, access: Access, interval: Duration) -> Self {
+    pub(crate) fn new(authenticator: Authenticator, access: Access) -> Self {
         Self(Arc::new(Keepers {
             authenticator,
             access,
-            interval,
         }))
     }
 }
@@ -102,18 +105,23 @@ impl Keepers {
     /// Waits until the caller of a stream is not let in any more; says why.
     async fn refused(&self, shown: Shown, caller: Caller) -> Status {
         loop {
-            sleep(self.interval).await;
+            sleep(AGAIN).await;
+            if shown
+                .certificate
+                .as_ref()
+                .is_some_and(PeerCertificate::is_disowned)
+            {
+                return self.changed(&caller);
+            }
             match self.authenticator.authenticate(shown.credentials()).await {
                 Ok(principal) if principal == caller.principal => {}
-                Ok(_) => {
-                    self.deny(&caller, status::CREDENTIALS_CHANGED);
-                    return status::credentials_changed();
-                }
+                Ok(_) => return self.changed(&caller),
                 // It was known a moment ago.
                 Err(AuthError::Unavailable) => {}
                 Err(
                     error @ (AuthError::Missing
                     | AuthError::Invalid { .. }
+                    | AuthError::Revoked { .. }
                     | AuthError::Expired { .. }),
                 ) => return self.unknown(&error, &shown, caller.method),
             }
@@ -122,13 +130,16 @@ impl Keepers {
 
     /// Puts on record that a caller is not known; gives what it is told.
     fn unknown(&self, error: &AuthError, shown: &Shown, method: &'static str) -> Status {
-        let denial = Denial::of_nobody(method, shown.address, status::no_caller(error));
-        let denial = match error {
-            AuthError::Invalid { why } => denial.because(why),
-            AuthError::Missing | AuthError::Expired { .. } | AuthError::Unavailable => denial,
-        };
-        self.access.denials().record(denial);
+        let (who, why) = (error.who(), error.why());
+        let denial = Denial::of_one(who, method, shown.address, status::no_caller(error));
+        self.access.denials().record(denial.because(why));
         status::unauthenticated(error)
+    }
+
+    /// The same of a caller that may do other things than when it was let in.
+    fn changed(&self, caller: &Caller) -> Status {
+        self.deny(caller, status::CREDENTIALS_CHANGED);
+        status::credentials_changed()
     }
 
     fn deny(&self, caller: &Caller, reason: &'static str) {
@@ -223,8 +234,12 @@ where
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         let Admission(keepers) = self.admission.clone();
+        // Whoever vouches for callers may take longer than a caller waits.
+        let deadline = request.extensions().get().copied();
+        let deadline = deadline.unwrap_or_else(Deadline::default);
         async move {
-            match keepers.admit(&shown, row.path, row.rule).await {
+            let admitted = keepers.admit(&shown, row.path, row.rule);
+            match deadline.bound(admitted).await {
                 Ok(caller) => {
                     request.extensions_mut().insert(caller.clone());
                     let reply = inner.call(request).await?;

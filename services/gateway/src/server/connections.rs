@@ -17,7 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_stream::StreamExt;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -31,6 +31,7 @@ use super::access::{AccessLayer, Admission};
 use super::metadata::{MAX_BLOCK_BYTES, MetadataLayer};
 use super::origin::{Hosts, SameOriginLayer};
 use super::span::ServerSpanLayer;
+use super::strangers::{LEAVE, Standing, StandingLayer};
 use super::tls::{PeerCertificate, Tls, TlsTask};
 use crate::config::ServerConfig;
 use crate::deadline::DeadlineLayer;
@@ -56,6 +57,7 @@ pub(crate) struct Limits {
     http2_keepalive_interval: Duration,
     http2_keepalive_timeout: Duration,
     tcp_keepalive: Duration,
+    first_call_timeout: Duration,
 }
 
 impl From<&ServerConfig> for Limits {
@@ -66,6 +68,7 @@ impl From<&ServerConfig> for Limits {
             http2_keepalive_interval: config.http2_keepalive_interval,
             http2_keepalive_timeout: config.http2_keepalive_timeout,
             tcp_keepalive: config.tcp_keepalive,
+            first_call_timeout: config.first_call_timeout,
         }
     }
 }
@@ -118,6 +121,7 @@ impl Connections {
             admission,
             hosts,
             tls,
+            first_call_timeout: limits.first_call_timeout,
             drain: drain.clone(),
             tasks: tasks.clone(),
         };
@@ -207,6 +211,7 @@ struct Server {
     admission: Admission,
     hosts: Hosts,
     tls: Option<Tls>,
+    first_call_timeout: Duration,
     drain: CancellationToken,
     tasks: Tasks,
 }
@@ -259,6 +264,8 @@ impl Server {
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        let standing = Standing::default();
+        let disowned = disowned(certificate.clone());
         let service = ServiceBuilder::new()
             .map_request(move |mut request: http::Request<_>| {
                 request.extensions_mut().insert(peer.clone());
@@ -271,8 +278,9 @@ impl Server {
             .layer(GrpcWebLayer::new())
             .layer(ServerSpanLayer)
             .layer(MetadataLayer)
-            .layer(AccessLayer(self.admission.clone()))
             .layer(DeadlineLayer)
+            .layer(AccessLayer(self.admission.clone()))
+            .layer(StandingLayer(standing.clone()))
             .service(self.routes.clone());
         let service = TowerToHyperService::new(service.boxed_clone());
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
@@ -283,9 +291,33 @@ impl Server {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
+            () = disowned => {
+                debug!("the authorities of callers have changed");
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+            () = standing.overstays(self.first_call_timeout) => {
+                debug!("nobody is known here");
+                connection.as_mut().graceful_shutdown();
+                match timeout(LEAVE, connection.as_mut()).await {
+                    Ok(ended) => ended,
+                    Err(_) if standing.is_idle() => return,
+                    // Somebody came at the last moment.
+                    Err(_) => connection.await,
+                }
+            }
         };
         if let Err(error) = ended {
             debug!(error, "the connection broke");
         }
+    }
+}
+
+/// Ends when the authorities by which a caller got in are not those that count;
+/// never for one that has not shown a certificate.
+async fn disowned(certificate: Option<PeerCertificate>) {
+    match certificate {
+        Some(mut certificate) => certificate.disowned().await,
+        None => std::future::pending().await,
     }
 }

@@ -7,9 +7,10 @@
 //!                                        └─► of no use: warned of, the old stay
 //! ```
 //!
-//! A connection keeps what it began with. Nothing of a connection outlives it:
-//! sessions are not resumed, so that an authority that is taken away vouches for
-//! no new connection.
+//! A connection keeps what it began with, but for the authorities of callers: one
+//! whose caller has shown a certificate takes no new call when they change, and
+//! its streams end. Nothing of a connection outlives it: sessions are not
+//! resumed, so that an authority that is taken away vouches for no new connection.
 //!
 //! Invariant: files that are of no use change nothing once a server serves.
 
@@ -107,15 +108,39 @@ pub(super) enum NoHandshake {
     Failed(#[from] io::Error),
 }
 
-/// The certificate that a caller has shown, in DER. An authority of ours vouches
-/// for it.
+/// The certificate that a caller has shown, in DER. An authority of ours vouched
+/// for it when the connection began.
 #[derive(Debug, Clone)]
-pub(crate) struct PeerCertificate(Arc<CertificateDer<'static>>);
+pub(crate) struct PeerCertificate {
+    der: Arc<CertificateDer<'static>>,
+    authorities: Authorities,
+    now: Tls,
+}
+
+/// Who vouches for callers.
+type Authorities = Arc<[CertificateDer<'static>]>;
 
 impl PeerCertificate {
     /// Its bytes.
     pub(crate) fn der(&self) -> &[u8] {
-        self.0.as_ref()
+        self.der.as_ref()
+    }
+
+    /// Whether the authorities of callers are others by now.
+    pub(super) fn is_disowned(&self) -> bool {
+        self.now.0.borrow().authorities != self.authorities
+    }
+
+    /// Waits until they are.
+    pub(super) async fn disowned(&mut self) {
+        let Self {
+            authorities, now, ..
+        } = self;
+        let changed = now.0.wait_for(|now| now.authorities != *authorities);
+        if changed.await.is_err() {
+            // The files are not looked at any more: the server ends.
+            std::future::pending::<()>().await;
+        }
     }
 }
 
@@ -135,6 +160,7 @@ struct Loaded {
     config: Arc<ServerConfig>,
     /// The server's own, and those of its file that vouch for it.
     certificates: Vec<CertificateDer<'static>>,
+    authorities: Authorities,
 }
 
 impl Tls {
@@ -162,11 +188,16 @@ impl Tls {
         &self,
         stream: TcpStream,
     ) -> Result<(TlsStream<TcpStream>, Option<PeerCertificate>), NoHandshake> {
-        let config = Arc::clone(&self.0.borrow().config);
+        let loaded = Arc::clone(&self.0.borrow());
+        let config = Arc::clone(&loaded.config);
         let stream = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await??;
         let (_, session) = stream.get_ref();
         let certificate = session.peer_certificates().and_then(<[_]>::first);
-        let certificate = certificate.map(|shown| PeerCertificate(Arc::new(shown.clone())));
+        let certificate = certificate.map(|shown| PeerCertificate {
+            der: Arc::new(shown.clone()),
+            authorities: Arc::clone(&loaded.authorities),
+            now: self.clone(),
+        });
         Ok((stream, certificate))
     }
 
@@ -294,10 +325,12 @@ async fn load(files: &TlsFiles) -> Result<Loaded, TlsError> {
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(pair)?;
+    let mut authorities = Authorities::default();
     let config = match &files.clients {
         None => config.with_no_client_auth(),
         Some(clients) => {
-            let verifier = verifier(clients, provider).await?;
+            authorities = self::certificates(&clients.ca).await?.into();
+            let verifier = verifier(clients, &authorities, provider)?;
             let verifier = verifier.build().map_err(|source| TlsError::Authorities {
                 path: clients.ca.clone(),
                 source,
@@ -313,19 +346,23 @@ async fn load(files: &TlsFiles) -> Result<Loaded, TlsError> {
     Ok(Loaded {
         config: Arc::new(config),
         certificates,
+        authorities,
     })
 }
 
-async fn verifier(
+fn verifier(
     clients: &ClientAuthorities,
+    authorities: &[CertificateDer<'static>],
     provider: Arc<CryptoProvider>,
 ) -> Result<ClientCertVerifierBuilder, TlsError> {
     let mut roots = RootCertStore::empty();
-    for authority in certificates(&clients.ca).await? {
-        roots.add(authority).map_err(|source| TlsError::Authority {
-            path: clients.ca.clone(),
-            source,
-        })?;
+    for authority in authorities {
+        roots
+            .add(authority.clone())
+            .map_err(|source| TlsError::Authority {
+                path: clients.ca.clone(),
+                source,
+            })?;
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
     Ok(if clients.required {

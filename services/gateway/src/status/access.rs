@@ -66,7 +66,7 @@ pub(crate) fn unauthenticated(error: &AuthError) -> Status {
     };
     match error {
         AuthError::Missing => credentials_missing(),
-        AuthError::Invalid { .. } => {
+        AuthError::Invalid { .. } | AuthError::Revoked { .. } => {
             let hint = "the gateway knows no such caller; `fleetgate token create` makes a token";
             refused(Code::Unauthenticated, hint).into()
         }
@@ -82,7 +82,7 @@ pub(crate) fn unauthenticated(error: &AuthError) -> Status {
 pub(crate) fn no_caller(error: &AuthError) -> &'static str {
     match error {
         AuthError::Missing => CREDENTIALS_MISSING,
-        AuthError::Invalid { .. } => "CREDENTIALS_INVALID",
+        AuthError::Invalid { .. } | AuthError::Revoked { .. } => "CREDENTIALS_INVALID",
         AuthError::Expired { .. } => "CREDENTIALS_EXPIRED",
         AuthError::Unavailable => "CREDENTIALS_UNVERIFIABLE",
     }

@@ -19,6 +19,7 @@ use crate::guarded::{
 use crate::support::reason;
 
 mod calls;
+mod lasting;
 mod scope;
 mod ways;
 
@@ -76,7 +77,7 @@ async fn every_method_lets_in_who_has_its_role_and_nobody_else_and_refusals_are_
         } else {
             let missing = (Code::Unauthenticated, "CREDENTIALS_MISSING".to_owned());
             assert_eq!(reason(&status.unwrap()), missing, "{}", row.path);
-            refused.push(("anonymous".to_owned(), row.path));
+            refused.push(("unknown".to_owned(), row.path));
         }
     }
     for (name, _, anywhere, fleet_wide) in callers {
@@ -344,45 +345,15 @@ async fn a_token_that_is_made_or_revoked_counts_without_a_restart() {
     let (info, token) = token(&guarded.tokens, "late", everywhere(Role::Viewer), None);
     let mut raw = Raw::to(&guarded.gateway).await;
     let path = "/fleetgate.v1.FleetService/GetGateway";
-    let becomes = async |raw: &mut Raw, wanted: Code| {
-        while code(raw.by(path, &token).await.as_ref()) != wanted {
+    let status = raw.by(path, &token).await;
+    assert_eq!(code(status.as_ref()), Code::Ok, "at once: {status:?}");
+    guarded.tokens.revoke(info.id.as_str()).unwrap();
+    let refused = async {
+        while code(raw.by(path, &token).await.as_ref()) != Code::Unauthenticated {
             pause().await;
         }
     };
-    soon("the token", becomes(&mut raw, Code::Ok)).await;
-    guarded.tokens.revoke(info.id.as_str()).unwrap();
-    soon("its end", becomes(&mut raw, Code::Unauthenticated)).await;
+    soon("its end", refused).await;
     drop(raw);
     guarded.gateway.shutdown().await;
-}
-
-#[tokio::test]
-async fn a_stream_ends_with_the_token_that_it_was_opened_with() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = tokens(&directory);
-    let (info, says) = token(&file, "ann", everywhere(Role::Viewer), None);
-    let often = "server.heartbeat_interval = \"50ms\"";
-    let guarded = Guarded::start_in(directory, |directory| config(directory, often)).await;
-    let mut ann = guarded.by(&says).await;
-    let watch = ann.fleet.watch_fleet(pb::WatchFleetRequest::default());
-    let mut watch = watch.await.unwrap().into_inner();
-    for _ in 0..5 {
-        soon("a heartbeat", watch.message()).await.unwrap().unwrap();
-    }
-    file.revoke(info.id.as_str()).unwrap();
-    let ended = loop {
-        match soon("the end", watch.message()).await {
-            Ok(Some(_)) => {}
-            Ok(None) => panic!("it ended without a word"),
-            Err(status) => break status,
-        }
-    };
-    let invalid = (Code::Unauthenticated, "CREDENTIALS_INVALID".to_owned());
-    assert_eq!(reason(&ended), invalid);
-    drop((ann, watch));
-    let entries = guarded.end().await;
-    let operation = &entries[0].operation;
-    assert_eq!(operation.detail["why"], "the token was revoked");
-    let path = "/fleetgate.v1.FleetService/WatchFleet";
-    assert_eq!(operation.target.as_deref(), Some(path));
 }

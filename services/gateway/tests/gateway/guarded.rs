@@ -289,12 +289,13 @@ impl Clients {
 /// A connection below gRPC.
 pub(crate) struct Raw {
     sender: http2::SendRequest<Full<Bytes>>,
-    _connection: JoinSet<hyper::Result<()>>,
+    connection: JoinSet<hyper::Result<()>>,
 }
 
 impl Raw {
     pub(crate) async fn to(gateway: &Gateway) -> Self {
         let stream = TcpStream::connect(gateway.local_addr()).await.unwrap();
+        stream.set_nodelay(true).unwrap();
         let stream = TokioIo::new(stream);
         let (sender, connection) = http2::handshake(TokioExecutor::new(), stream)
             .await
@@ -303,8 +304,13 @@ impl Raw {
         connections.spawn(connection);
         Self {
             sender,
-            _connection: connections,
+            connection: connections,
         }
+    }
+
+    /// Waits until the connection has ended.
+    pub(crate) async fn closed(&mut self) {
+        self.connection.join_next().await;
     }
 
     /// Calls a method with an empty message; what its status is if it has ended

@@ -67,7 +67,12 @@ async fn who_calls_too_often_is_told_when_to_call_again_and_nobody_else_notices(
         "{text}"
     );
     drop((raw, health));
-    assert_eq!(guarded.end().await, [], "too many is not too bold");
+    let entries = guarded.end().await;
+    let [entry] = &entries[..] else {
+        panic!("one denial: {entries:?}")
+    };
+    assert_eq!(entry.operation.who, "token:one");
+    assert_eq!(entry.operation.detail["reason"], "RATE_LIMITED");
 }
 
 #[tokio::test]
@@ -157,4 +162,50 @@ async fn a_principal_has_so_many_commands_under_way_and_no_more() {
         answer.unwrap().unwrap_err();
     }
     drop((clients, others));
+}
+
+/// A connection over which nothing is said but that it is one.
+async fn preface(gateway: &Gateway) -> TcpStream {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let mut stream = TcpStream::connect(gateway.local_addr()).await.unwrap();
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .await
+        .unwrap();
+    stream.write_all(&SETTINGS).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn connections_of_strangers_do_not_take_the_places_of_those_who_are_known() {
+    let more = "server.first_call_timeout = \"300ms\"\nserver.max_connections = 4";
+    let viewer = everywhere(Role::Viewer);
+    let guarded = Guarded::knowing([("one", viewer)], more).await;
+    let one = guarded.says("one");
+    let mut known = Raw::to(&guarded.gateway).await;
+    assert_eq!(code(known.by(LOOK, one).await.as_ref()), Code::Ok);
+    let mut denied = Raw::to(&guarded.gateway).await;
+    denied.by(LOOK, "Bearer no").await.unwrap();
+    let mut strangers = vec![
+        preface(&guarded.gateway).await,
+        TcpStream::connect(guarded.gateway.local_addr())
+            .await
+            .unwrap(),
+    ];
+    // There is room for no more, and so these wait for the others to go.
+    for _ in 0..4 {
+        strangers.push(preface(&guarded.gateway).await);
+    }
+    let mut late = Raw::to(&guarded.gateway).await;
+    let answered = soon("an answer", late.by(LOOK, one)).await;
+    assert_eq!(code(answered.as_ref()), Code::Ok);
+    for mut stranger in strangers {
+        let mut said = Vec::new();
+        // That it was reset is an end as well.
+        soon("its end", stranger.read_to_end(&mut said)).await.ok();
+    }
+    soon("its end", denied.closed()).await;
+    assert_eq!(code(known.by(LOOK, one).await.as_ref()), Code::Ok);
+    drop((known, late, denied));
+    guarded.gateway.shutdown().await;
 }

@@ -84,6 +84,21 @@ async fn a_calls_span_tells_the_method_the_command_and_how_it_ended() {
 }
 
 #[tokio::test]
+async fn the_span_of_a_method_that_is_none_has_no_name_of_its_callers_making() {
+    let (captured, _guard) = Captured::begin();
+    let guarded = Guarded::start("").await;
+    let mut raw = Raw::to(&guarded.gateway).await;
+    raw.by("/nobody.v1.Service/Call", "").await.unwrap();
+    drop(raw);
+    guarded.gateway.shutdown().await;
+
+    let text = captured.text();
+    assert!(text.contains("rpc.method=\"unknown\""), "{text}");
+    assert!(!text.contains("rpc.method=\"nobody"), "{text}");
+    assert!(!text.contains("otel.name=\"nobody"), "{text}");
+}
+
+#[tokio::test]
 async fn typed_text_is_in_no_log_line_of_any_level() {
     const CANARY: &str = "canary-8d1f";
     let (captured, _guard) = Captured::begin();

@@ -60,9 +60,9 @@ impl Instances {
         // Relative directories are ignored, as the XDG specification demands.
         let absolute = |name| path(name).filter(|path| path.is_absolute());
         let directory = match path("FLEETGATE_RUNTIME_DIR") {
-            Some(path) => {
-                Some(std::path::absolute(&path).map_err(IdentityError::file("find", &path))?)
-            }
+            // Programs that begin elsewhere are to find the same.
+            Some(path) if path.is_relative() => return Err(IdentityError::Relative { path }),
+            Some(path) => Some(path),
             None => absolute("XDG_RUNTIME_DIR")
                 .map(|path| path.join("fleetgate"))
                 .or_else(|| absolute("HOME").map(|path| path.join(".local/state/fleetgate/run"))),

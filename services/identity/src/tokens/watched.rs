@@ -1,27 +1,34 @@
 //! The token file as a gateway sees it.
 //!
 //! Owns the last good content. It is looked at again when a call comes, but not
-//! more than once a second, and read again when it is another than before.
+//! more than once a second, or twenty times a second by those whose token it does
+//! not have, and read again when it is another than before.
 //! Refuses to forget: a file that cannot be read, or that means nothing,
 //! changes nothing, but for a warning. Invariant: no call is judged by a
-//! content that was replaced more than a second ago.
+//! content that was replaced more than a second ago, and none is refused for want
+//! of a token that was there when it came.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use tokio::time::Instant;
+use tokio::sync::Mutex as Turn;
+use tokio::time::{Instant, sleep_until};
 
 use super::book::{Book, Entry};
 use crate::error::{AuthError, IdentityError, Invalid};
 use crate::principal::{Kind, Principal};
 use crate::text::{Hash, Presented, TokenId};
 
+/// How old what is known may be.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// The same for a token that is not known: it may have been made just now.
+const AT_ONCE: Duration = Duration::from_millis(50);
 
 type Tokens = HashMap<TokenId, Entry>;
 
@@ -29,8 +36,8 @@ type Tokens = HashMap<TokenId, Entry>;
 #[derive(Debug)]
 pub(crate) struct Watched {
     path: PathBuf,
-    /// Held while the file is read, by threads that may wait.
-    looked: Mutex<Looked>,
+    /// Of whoever looks at the file; the others wait for that.
+    looked: Arc<Turn<Looked>>,
     /// Held for a moment.
     known: Mutex<Known>,
 }
@@ -94,7 +101,7 @@ impl Watched {
         let tokens = read(&path)?;
         Ok(Self {
             path,
-            looked: looked.into(),
+            looked: Arc::new(looked.into()),
             known: Known {
                 at: Instant::now(),
                 tokens: tokens.into(),
@@ -109,7 +116,10 @@ impl Watched {
         presented: &Presented,
         now: SystemTime,
     ) -> Result<Principal, AuthError> {
-        let tokens = self.tokens().await;
+        let mut tokens = self.tokens().await;
+        if !tokens.contains_key(&presented.id) {
+            tokens = self.tokens_as_of(Instant::now()).await;
+        }
         let entry = tokens.get(&presented.id);
         let secret = entry.map_or(Hash::NONE, |entry| entry.secret);
         let is_right = bool::from(secret.is(&presented.hash));
@@ -117,62 +127,79 @@ impl Watched {
         let Some(entry) = entry.filter(|_| is_right) else {
             return Err(Invalid::Token.into());
         };
+        let name = format!("{}:{}", Kind::Token.as_str(), entry.name);
         if entry.revoked.is_some() {
-            return Err(Invalid::Revoked.into());
+            return Err(AuthError::Revoked { who: name.into() });
         }
         if entry.expires.is_some_and(|expires| expires <= now) {
-            return Err(AuthError::expired(Kind::Token));
+            return Err(AuthError::expired("token", &name));
         }
-        let name = format!("{}:{}", Kind::Token.as_str(), entry.name);
         Ok(Principal::new(Kind::Token, name, entry.grants.clone()))
     }
 
     async fn tokens(self: &Arc<Self>) -> Arc<Tokens> {
-        if let Some(tokens) = self.fresh() {
+        let is_fresh = |known: &Known| known.at.elapsed() < EVERY;
+        match self.known_if(is_fresh) {
+            Some(tokens) => tokens,
+            None => self.look_unless(is_fresh).await,
+        }
+    }
+
+    /// As the file is at this moment or later.
+    async fn tokens_as_of(self: &Arc<Self>, moment: Instant) -> Arc<Tokens> {
+        let next = self.known().at + AT_ONCE;
+        sleep_until(next).await;
+        self.look_unless(|known| known.at >= moment).await
+    }
+
+    /// Looks at the file, unless somebody else has by then.
+    async fn look_unless(self: &Arc<Self>, is_good: impl Fn(&Known) -> bool) -> Arc<Tokens> {
+        let mut looked = Arc::clone(&self.looked).lock_owned().await;
+        if let Some(tokens) = self.known_if(is_good) {
             return tokens;
         }
         let me = Arc::clone(self);
-        let looked = tokio::task::spawn_blocking(move || me.look()).await;
-        looked.unwrap_or_else(|_| self.known())
+        let look = tokio::task::spawn_blocking(move || me.look(&mut looked));
+        // Its panic has been reported.
+        look.await
+            .unwrap_or_else(|_| Arc::clone(&self.known().tokens))
     }
 
-    fn known(&self) -> Arc<Tokens> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&known.tokens)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fresh(&self) -> Option<Arc<Tokens>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        (known.at.elapsed() < EVERY).then(|| Arc::clone(&known.tokens))
+    fn known_if(&self, is_good: impl Fn(&Known) -> bool) -> Option<Arc<Tokens>> {
+        let known = self.known();
+        is_good(&known).then(|| Arc::clone(&known.tokens))
     }
 
-    /// Looks at the file, unless somebody else just did.
-    fn look(&self) -> Arc<Tokens> {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tokens) = self.fresh() {
-            return tokens;
-        }
+    fn look(&self, looked: &mut Looked) -> Arc<Tokens> {
         let at = Instant::now();
         let saw = Look::at(&self.path);
         let is_news = saw != looked.saw;
         let read = (is_news || !looked.understood).then(|| read(&self.path));
         looked.saw = saw;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.at = at;
         let path = self.path.display();
-        match read {
+        let news = match read {
             Some(Ok(tokens)) => {
                 tracing::info!(%path, tokens = tokens.len(), "the token file was read again");
                 looked.understood = true;
-                known.tokens = Arc::new(tokens);
+                Some(Arc::new(tokens))
             }
             Some(Err(error)) => {
                 if is_news {
                     tracing::warn!(%error, %path, "the token file cannot be used; the tokens are those from before");
                 }
                 looked.understood = false;
+                None
             }
-            None => {}
+            None => None,
+        };
+        let mut known = self.known();
+        known.at = at;
+        if let Some(tokens) = news {
+            known.tokens = tokens;
         }
         Arc::clone(&known.tokens)
     }

@@ -252,3 +252,21 @@ fn rules_that_could_never_match_are_refused() {
         assert!(CertificateRule::new(empty, Some("a".to_owned()), grant()).is_err());
     }
 }
+
+#[tokio::test]
+async fn a_certificate_is_its_holders_until_it_expires_however_long_the_connection_lasts() {
+    let by = by(vec![rule(CertificateName::Dns("a.lab".to_owned()))]);
+    let until = |year| {
+        let mut params = CertificateParams::default();
+        params.subject_alt_names = vec![dns("a.lab")];
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let key = KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().der().to_vec()
+    };
+    is(&by, &until(9999), Ok("cert:a.lab")).await;
+    let expired = AuthError::Expired {
+        what: "certificate",
+        who: Some("cert:a.lab".into()),
+    };
+    is(&by, &until(2001), Err(&expired)).await;
+}

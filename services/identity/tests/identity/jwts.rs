@@ -175,7 +175,13 @@ async fn beyond_the_leeway_times_count() {
     let lab = lab();
     let claims = |claims: Value| alice_but(&claims);
     let expired = lab.whose(&claims(json!({ "exp": in_seconds(-40) }))).await;
-    assert_eq!(expired, Err(AuthError::Expired { what: "JWT" }));
+    assert_eq!(
+        expired,
+        Err(AuthError::Expired {
+            what: "JWT",
+            who: None
+        })
+    );
     for future in [
         json!({ "nbf": in_seconds(60) }),
         json!({ "iat": in_seconds(60) }),

@@ -31,6 +31,12 @@ fn invalid<T>(why: Invalid) -> Result<T, AuthError> {
     Err(AuthError::Invalid { why })
 }
 
+/// Refused as the token of this name, which was taken back.
+fn revoked<T>(name: &str) -> Result<T, AuthError> {
+    let who = format!("token:{name}").into();
+    Err(AuthError::Revoked { who })
+}
+
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
@@ -106,13 +112,16 @@ async fn only_who_knows_the_secret_is_told_that_a_token_has_expired() {
     let by = reading(file.path()).unwrap();
     assert_eq!(
         whose(&by, &text).await,
-        Err(AuthError::Expired { what: "token" })
+        Err(AuthError::Expired {
+            what: "token",
+            who: Some("token:ci".into()),
+        })
     );
     let guess = format!("fgt_{}_{}", info.id, "A".repeat(43));
     assert_eq!(name(bearer(&by, &guess).await), invalid(Invalid::Token));
     file.revoke(info.id.as_str()).unwrap();
     pass(SECOND).await;
-    assert_eq!(whose(&by, &text).await, invalid(Invalid::Revoked));
+    assert_eq!(whose(&by, &text).await, revoked("ci"));
 }
 
 #[tokio::test]
@@ -122,17 +131,52 @@ async fn tokens_come_and_go_while_the_gateway_runs() {
     let by = reading(file.path()).unwrap();
     let one = token(&file, "one", Role::Viewer);
     // The file was absent less than a second ago.
-    assert_eq!(whose(&by, &one).await, invalid(Invalid::Token));
-    pass(SECOND).await;
     assert_eq!(whose(&by, &one).await.as_deref(), Ok("token:one"));
     let two = token(&file, "two", Role::Viewer);
     file.revoke("one").unwrap();
     pass(SECOND).await;
-    assert_eq!(whose(&by, &one).await, invalid(Invalid::Revoked));
+    assert_eq!(whose(&by, &one).await, revoked("one"));
     assert_eq!(whose(&by, &two).await.as_deref(), Ok("token:two"));
     fs::remove_file(file.path()).unwrap();
     pass(SECOND).await;
     assert_eq!(whose(&by, &two).await, invalid(Invalid::Token));
+}
+
+#[tokio::test]
+async fn a_token_is_taken_as_soon_as_it_is_made_however_many_are_not() {
+    let directory = directory();
+    let file = TokenFile::at(directory.path().join("tokens.toml"));
+    let by = reading(file.path()).unwrap();
+    let others = TokenFile::at(directory.path().join("others.toml"));
+    let guess = token(&others, "guess", Role::Admin);
+    for n in 0..5 {
+        let guesses = (0..50).map(|_| whose(&by, &guess));
+        for guessed in futures_util::future::join_all(guesses).await {
+            assert_eq!(guessed, invalid(Invalid::Token));
+        }
+        let name = format!("new-{n}");
+        let new = token(&file, &name, Role::Viewer);
+        assert_eq!(whose(&by, &new).await.unwrap(), format!("token:{name}"));
+    }
+}
+
+#[test]
+fn a_time_that_cannot_be_written_down_is_refused_and_nothing_is_made() {
+    let directory = directory();
+    let file = TokenFile::at(directory.path().join("tokens.toml"));
+    let until = |seconds| NewToken {
+        name: "ci".to_owned(),
+        grants: Vec::new(),
+        expires: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
+    };
+    let year_10000 = 253_402_300_800;
+    for seconds in [year_10000, 1 << 40] {
+        let error = file.create(until(seconds)).unwrap_err();
+        assert!(error.to_string().contains("year 10000"), "{error}");
+    }
+    assert_eq!(file.list().unwrap(), []);
+    file.create(until(year_10000 - 1)).unwrap();
+    assert_eq!(file.list().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -146,7 +190,7 @@ async fn after_a_long_pause_no_call_is_judged_by_the_old_file() {
     pass(Duration::from_secs(86_400)).await;
     let calls = (0..20).map(|_| whose(&by, &text));
     for whose in futures_util::future::join_all(calls).await {
-        assert_eq!(whose, invalid(Invalid::Revoked));
+        assert_eq!(whose, revoked("ci"));
     }
 }
 
@@ -177,7 +221,7 @@ async fn a_file_that_broke_changes_nothing_until_it_is_mended() {
     set_mode(file.path(), 0o600);
     file.revoke("one").unwrap();
     pass(SECOND).await;
-    assert_eq!(whose(&by, &one).await, invalid(Invalid::Revoked));
+    assert_eq!(whose(&by, &one).await, revoked("one"));
 }
 
 #[test]

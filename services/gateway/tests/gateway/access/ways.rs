@@ -138,20 +138,20 @@ async fn every_way_to_be_nobody_is_refused_and_on_record_with_the_reason() {
     elsewhere["aud"] = json!("another");
     let elsewhere = issuer.sign(&elsewhere);
     let cases = [
-        ("", "CREDENTIALS_MISSING"),
-        ("Basic cm9vdDpyb290", "CREDENTIALS_INVALID"),
-        ("Bearer", "CREDENTIALS_INVALID"),
-        ("Bearer fgt_x_y", "CREDENTIALS_INVALID"),
-        ("Bearer not.a.jwt", "CREDENTIALS_INVALID"),
-        (&other, "CREDENTIALS_INVALID"),
-        (&revoked, "CREDENTIALS_INVALID"),
-        (&expired, "CREDENTIALS_EXPIRED"),
-        (&other_issuer, "CREDENTIALS_INVALID"),
-        (&elsewhere, "CREDENTIALS_INVALID"),
-        (&over, "CREDENTIALS_EXPIRED"),
+        ("", "CREDENTIALS_MISSING", "unknown"),
+        ("Basic cm9vdDpyb290", "CREDENTIALS_INVALID", "unknown"),
+        ("Bearer", "CREDENTIALS_INVALID", "unknown"),
+        ("Bearer fgt_x_y", "CREDENTIALS_INVALID", "unknown"),
+        ("Bearer not.a.jwt", "CREDENTIALS_INVALID", "unknown"),
+        (&other, "CREDENTIALS_INVALID", "unknown"),
+        (&revoked, "CREDENTIALS_INVALID", "token:gone"),
+        (&expired, "CREDENTIALS_EXPIRED", "token:old"),
+        (&other_issuer, "CREDENTIALS_INVALID", "unknown"),
+        (&elsewhere, "CREDENTIALS_INVALID", "unknown"),
+        (&over, "CREDENTIALS_EXPIRED", "unknown"),
     ];
     let mut raw = Raw::to(&guarded.gateway).await;
-    for (says, why) in cases {
+    for (says, why, _) in cases {
         let status = raw.by(VIEWER, says).await.unwrap();
         assert_eq!(
             reason(&status),
@@ -166,8 +166,8 @@ async fn every_way_to_be_nobody_is_refused_and_on_record_with_the_reason() {
     drop(raw);
 
     let denials = guarded.denials(cases.len()).await;
-    for (denial, (says, why)) in denials.iter().zip(cases) {
-        assert_eq!(denial.who, "anonymous");
+    for (denial, (says, why, who)) in denials.iter().zip(cases) {
+        assert_eq!(denial.who, who);
         assert_eq!(denial.target.as_deref(), Some(VIEWER));
         assert_eq!(detail(denial, "reason").as_deref(), Some(why), "{says}");
         let address = detail(denial, "address").unwrap();

@@ -1,5 +1,7 @@
 //! Callers who show a certificate.
 
+use std::time::{Duration, SystemTime};
+
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::fleet_service_client::FleetServiceClient;
 use http::Uri;
@@ -13,8 +15,8 @@ use tonic::{Code, Status};
 use tower::service_fn;
 
 use super::pki::{Authority, Pair};
-use super::{connect, look, start};
-use crate::guarded::soon;
+use super::{connect, look, replace, start};
+use crate::guarded::{pause, soon};
 use crate::support::reason;
 
 #[tokio::test]
@@ -69,7 +71,7 @@ async fn a_callers_certificate_says_who_it_is_where_one_may_be_shown() {
         .into_iter()
         .map(|entry| entry.operation.who)
         .collect();
-    assert_eq!(who, ["anonymous", "anonymous", "cert:scheduler"]);
+    assert_eq!(who, ["unknown", "unknown", "cert:scheduler"]);
 }
 
 /// Asks for the end of the gateway, in vain.
@@ -102,5 +104,102 @@ async fn where_a_certificate_is_required_nobody_gets_in_without() {
     assert!(!by(None).await);
     assert!(!by(Some(&lab.client("scheduler"))).await);
     assert!(by(Some(&callers.client("anybody"))).await);
+    guarded.gateway.shutdown().await;
+}
+
+const RULES: &str = "[[auth.certificate]]\nuri = \"spiffe://lab/scheduler\"\n\
+                     name = \"scheduler\"\nrole = \"viewer\"\n";
+
+type Spoken = JoinSet<hyper::Result<()>>;
+
+/// Speaks HTTP/2 over a connection, until what comes with it has ended.
+async fn speak(stream: TlsStream<TcpStream>) -> (http2::SendRequest<Body>, Spoken) {
+    let handshake = http2::handshake::<_, _, Body>(TokioExecutor::new(), TokioIo::new(stream));
+    let (sender, connection) = soon("HTTP/2", handshake).await.unwrap();
+    let mut connections = JoinSet::new();
+    connections.spawn(connection);
+    (sender, connections)
+}
+
+macro_rules! client {
+    ($sender:ident) => {{
+        let service = service_fn(move |request| $sender.clone().send_request(request));
+        FleetServiceClient::with_origin(service, Uri::from_static("https://gateway.lab"))
+    }};
+}
+
+#[tokio::test]
+async fn a_connection_outlasts_the_certificate_that_it_began_with_and_its_caller_does_not() {
+    let (lab, callers) = (Authority::new("lab"), Authority::new("callers"));
+    let pair = lab.server(&["gateway.lab"]);
+    let (guarded, _files) = start(&pair, |files| {
+        format!("{}{RULES}", files.asking(&callers, "required"))
+    })
+    .await;
+    let soon_over = SystemTime::now() + Duration::from_secs(3);
+    let shown = callers.client_until("scheduler", soon_over);
+    let stream = connect(&guarded.gateway, &lab, "gateway.lab", Some(&shown), b"h2").await;
+    let (sender, _connection) = speak(stream.unwrap()).await;
+    let mut client = client!(sender);
+    client.get_gateway(pb::GetGatewayRequest {}).await.unwrap();
+    let refused = async {
+        loop {
+            match client.get_gateway(pb::GetGatewayRequest {}).await {
+                Ok(_) => pause().await,
+                Err(status) => break status,
+            }
+        }
+    };
+    let refused = soon("the end of the certificate", refused).await;
+    let expired = (Code::Unauthenticated, "CREDENTIALS_EXPIRED".to_owned());
+    assert_eq!(reason(&refused), expired);
+    drop(client);
+    let entries = guarded.end().await;
+    assert_eq!(entries[0].operation.who, "cert:scheduler");
+}
+
+#[tokio::test]
+async fn when_the_authorities_change_those_whom_they_vouched_for_have_to_come_again() {
+    let (lab, callers) = (Authority::new("lab"), Authority::new("callers"));
+    let pair = lab.server(&["gateway.lab"]);
+    let (guarded, files) = start(&pair, |files| {
+        format!("{}{RULES}", files.asking(&callers, "optional"))
+    })
+    .await;
+    let shown = callers.client("scheduler");
+    let stream = connect(&guarded.gateway, &lab, "gateway.lab", Some(&shown), b"h2").await;
+    let (sender, mut connection) = speak(stream.unwrap()).await;
+    let mut client = client!(sender);
+    let watch = client.watch_fleet(pb::WatchFleetRequest::default()).await;
+    let mut watch = watch.unwrap().into_inner();
+    soon("the fleet", watch.message()).await.unwrap().unwrap();
+    // What has nothing to do with authorities changes nothing for anybody.
+    let (other, mut other_connection) = {
+        let stream = connect(&guarded.gateway, &lab, "gateway.lab", None, b"h2").await;
+        speak(stream.unwrap()).await
+    };
+
+    replace(&files.at("clients.pem"), &Authority::new("others").pem);
+    let ended = async {
+        loop {
+            match watch.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("it ended without a word"),
+                Err(status) => break status,
+            }
+        }
+    };
+    let ended = soon("the end of the watch", ended).await;
+    let changed = (Code::Unauthenticated, "CREDENTIALS_CHANGED".to_owned());
+    assert_eq!(reason(&ended), changed);
+    soon("the end of the connection", connection.join_next()).await;
+    assert!(other_connection.try_join_next().is_none());
+    let again = connect(&guarded.gateway, &lab, "gateway.lab", Some(&shown), b"h2").await;
+    let let_in = match again {
+        Ok(stream) => look(stream, None).await.is_ok(),
+        Err(_) => false,
+    };
+    assert!(!let_in, "their authority is none any more");
+    drop((client, watch, other));
     guarded.gateway.shutdown().await;
 }

@@ -1,5 +1,7 @@
 //! Authorities and certificates, made for a test and gone with it.
 
+use std::time::{Duration, SystemTime};
+
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -37,10 +39,17 @@ impl Authority {
 
     /// Of a caller of this name.
     pub(super) fn client(&self, name: &str) -> Pair {
+        let hour = Duration::from_hours(1);
+        self.client_until(name, SystemTime::now() + hour)
+    }
+
+    /// The same, good until then.
+    pub(super) fn client_until(&self, name: &str, until: SystemTime) -> Pair {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         let uri = format!("spiffe://lab/{name}").try_into().unwrap();
         params.subject_alt_names = vec![SanType::URI(uri)];
+        params.not_after = until.into();
         self.sign(&params)
     }
 

@@ -35,10 +35,8 @@ fn records_are_where_the_environment_says() {
 }
 
 #[test]
-fn a_relative_directory_is_below_the_one_where_the_gateway_began() {
-    let here = std::env::current_dir().unwrap();
-    assert_eq!(
-        named(&[("FLEETGATE_RUNTIME_DIR", "run")]),
-        Some(here.join("run"))
-    );
+fn a_relative_directory_is_refused_as_it_is_another_for_each_program() {
+    let find = |name: &str| (name == "FLEETGATE_RUNTIME_DIR").then(|| "run".into());
+    let error = Instances::named_by(find).unwrap_err();
+    assert!(error.to_string().contains("absolute"), "{error}");
 }
