@@ -89,6 +89,7 @@ struct Crowd {
     scheduler: Scheduler,
     costs: BTreeMap<&'static str, Cost>,
     asked: VecDeque<Udid>,
+    opened: VecDeque<LeaseId>,
 }
 
 impl Crowd {
@@ -97,8 +98,10 @@ impl Crowd {
         let (acts, took) = timed(|| self.scheduler.step(input, now, wall));
         self.note(kind, took);
         for act in acts? {
-            if let Act::Close(udid, _) = act {
-                self.asked.push_back(udid);
+            match act {
+                Act::Close(udid, _) => self.asked.push_back(udid),
+                Act::Open(_, id) => self.opened.push_back(id),
+                Act::Changed(..) | Act::Free(_) => {}
             }
         }
         Ok(())
@@ -120,6 +123,9 @@ impl Crowd {
         while let Some(device) = self.asked.pop_front() {
             self.step("a phone is idle", Input::Idle { device })?;
         }
+        while let Some(id) = self.opened.pop_front() {
+            self.step("phones are open", Input::Opened { id })?;
+        }
         Ok(())
     }
 
@@ -136,6 +142,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         scheduler,
         costs: BTreeMap::new(),
         asked: VecDeque::new(),
+        opened: VecDeque::new(),
     };
     crowd.see("1,000 phones are new", Service::Detached)?;
     for number in 0..WAITERS {

@@ -68,6 +68,13 @@ pub enum Input {
         /// Which.
         device: Udid,
     },
+    /// The phones of a lease are open to its holder, which is the answer to the
+    /// last of its [`Act::Open`]: its time runs from now on. Without effect on
+    /// any other.
+    Opened {
+        /// Which.
+        id: LeaseId,
+    },
     /// Time has passed.
     Tick,
 }
@@ -75,9 +82,9 @@ pub enum Input {
 /// What is to be changed of a lease. What is absent stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
-    /// From now on, and for the current term, counted from the last renewal.
+    /// From now on, also for the current term, which begins again.
     pub ttl: Option<Duration>,
-    /// Counted from the grant.
+    /// Counted from when its phones were opened to it.
     pub max_duration: Option<Duration>,
     /// Only before the grant.
     pub priority: Option<Priority>,
@@ -97,7 +104,8 @@ pub enum Act {
     Close(Udid, LeaseId),
     /// A lease has changed, which is to be put on record.
     Changed(Box<Lease>, What),
-    /// The holder of a lease may drive the phone.
+    /// The holder of a lease may drive the phone. Once all of its phones are open,
+    /// to be answered with [`Input::Opened`]: its time does not run before.
     Open(Udid, LeaseId),
     /// The phone is nobody's again.
     Free(Udid),
@@ -110,6 +118,8 @@ pub enum What {
     Created,
     /// Its phones are its owner's.
     Granted,
+    /// Its time runs.
+    Opened,
     /// It was kept for another ttl.
     Renewed,
     /// Its owner changed it.

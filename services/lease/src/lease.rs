@@ -21,10 +21,11 @@ use crate::wants::Wants;
 /// How long a lease lives and waits. Whole milliseconds count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
-    /// How long it lives after it was granted or last renewed.
+    /// How long it lives after its phones were opened to it or it was last renewed.
     #[serde(with = "time::span", rename = "ttl_ms")]
     pub ttl: Duration,
-    /// How long it lives after it was granted, however often it is renewed.
+    /// How long it lives after its phones were opened to it, however often it is
+    /// renewed.
     #[serde(with = "time::span", rename = "max_duration_ms")]
     pub max_duration: Duration,
     /// How long it waits. With zero it is granted at once or not at all; that a
@@ -89,7 +90,10 @@ pub(crate) struct Grant {
     pub(crate) at: LeaseTime,
     #[serde(with = "time::wall", rename = "time_ms")]
     pub(crate) time: SystemTime,
-    /// When it was last renewed; first of all, when it was granted.
+    /// When its phones were opened to it, from which on its time runs.
+    #[serde(default, rename = "opened_ms")]
+    pub(crate) opened: Option<LeaseTime>,
+    /// When it was last renewed; first of all, when its time began to run.
     #[serde(rename = "renewed_ms")]
     pub(crate) renewed: LeaseTime,
     pub(crate) epoch: Epoch,
@@ -177,6 +181,11 @@ impl Lease {
         self.grant.map(|grant| (grant.at, grant.time))
     }
 
+    /// When its phones were opened to it, once they were.
+    pub fn opened(&self) -> Option<LeaseTime> {
+        self.grant?.opened
+    }
+
     /// How long it waited until it was granted.
     pub fn waited(&self) -> Option<Duration> {
         Some(self.grant?.at.since(self.queued?))
@@ -202,7 +211,7 @@ impl Lease {
     /// When it ends however often it is renewed, while it is active.
     pub fn latest_end(&self) -> Option<LeaseTime> {
         let grant = self.grant.filter(|_| self.state == LeaseState::Active)?;
-        Some(grant.at.saturating_add(self.asked.terms.max_duration))
+        Some(grant.opened?.saturating_add(self.asked.terms.max_duration))
     }
 
     /// When at most a third of its ttl is left to it, while it is active.
@@ -220,6 +229,19 @@ impl Lease {
         }
     }
 
+    /// Lets its time run from now on, if it is active and its time does not run
+    /// yet. Whether it was.
+    pub fn open_at(&mut self, now: LeaseTime) -> bool {
+        match &mut self.grant {
+            Some(grant) if self.state == LeaseState::Active && grant.opened.is_none() => {
+                grant.opened = Some(now);
+                grant.renewed = now;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
     /// Its deadline and what ends it then.
     pub(crate) fn next_end(&self) -> Option<(LeaseTime, EndReason)> {
         let terms = self.asked.terms;
@@ -232,15 +254,15 @@ impl Lease {
             // What is kept for it, it may wait for; without that it is gone.
             LeaseState::Queued if terms.queue_timeout.is_zero() => None,
             LeaseState::Queued => self.queued.map(waited),
-            LeaseState::Active => self.grant.map(|grant| {
-                let latest = grant.at.saturating_add(terms.max_duration);
+            LeaseState::Active => self.grant.and_then(|grant| {
+                let latest = grant.opened?.saturating_add(terms.max_duration);
                 let ttl = grant.renewed.saturating_add(terms.ttl);
                 // Of equal ones the one that no renewal could have put off.
-                if latest <= ttl {
+                Some(if latest <= ttl {
                     (latest, EndReason::MaxDuration)
                 } else {
                     (ttl, EndReason::TtlExpired)
-                }
+                })
             }),
             LeaseState::Draining
             | LeaseState::Released

@@ -57,6 +57,9 @@
 //! one that wants many phones at once is not passed over for ever by those that
 //! want few. [`Scheduler::explain`] says by the same rule why one waits.
 //!
+//! The time of a lease that was granted runs from when its phones are open to it
+//! ([`Input::Opened`]), however long it took to put the grant on record.
+//!
 //! Deadlines are times of the lease clock ([`LeaseTime`]), which has nothing to do
 //! with the wall clock and stands still while the gateway is down. At its
 //! deadline, and not after it, a lease has ended. A lease with a queue timeout of

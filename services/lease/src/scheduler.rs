@@ -134,6 +134,7 @@ impl Scheduler {
             | Input::Update { .. }
             | Input::End { .. }
             | Input::Idle { .. }
+            | Input::Opened { .. }
             | Input::Tick => input,
         };
         self.end_what_is_due(&mut step);

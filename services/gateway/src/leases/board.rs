@@ -131,7 +131,8 @@ impl Bulletin {
         }
         let newest = Some(Arc::clone(lease));
         match what {
-            What::Created | What::Queued => {}
+            // That its time runs is told with the grant.
+            What::Created | What::Queued | What::Opened => {}
             What::Renewed | What::Updated => self.updates += 1,
             What::Granted => self.granted = newest,
             What::Draining => self.draining = newest,

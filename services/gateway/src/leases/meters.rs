@@ -46,7 +46,12 @@ impl Meters {
                 let reason = lease.end().map_or("", |end| end.reason.as_str());
                 self.ends.add(1, &[KeyValue::new("reason", reason)]);
             }
-            What::Created | What::Renewed | What::Updated | What::Queued | What::Draining => {}
+            What::Created
+            | What::Opened
+            | What::Renewed
+            | What::Updated
+            | What::Queued
+            | What::Draining => {}
         }
     }
 }

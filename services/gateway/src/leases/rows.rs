@@ -84,7 +84,7 @@ pub(super) fn read(row: &LeaseRow) -> Result<(Arc<Lease>, Origin), UnreadableLea
 }
 
 /// The operation that a change is on record by, if it is: a renewal shows in the
-/// row alone, and so does that a lease has begun to wait.
+/// row alone, and so does that a lease has begun to wait or that its time runs.
 pub(super) fn operation(lease: &Lease, what: What, now: bool) -> Option<NewOperation> {
     let owner = || lease.owner().to_owned();
     let gateway = || GATEWAY.to_owned();
@@ -93,7 +93,7 @@ pub(super) fn operation(lease: &Lease, what: What, now: bool) -> Option<NewOpera
         What::Created => (owner(), "create-lease"),
         What::Granted => (gateway(), "grant-lease"),
         What::Updated => (owner(), "update-lease"),
-        What::Renewed | What::Queued => return None,
+        What::Opened | What::Renewed | What::Queued => return None,
         // It was told how when it began to drain.
         What::Ended if lease.epoch().is_some() => (gateway(), "end-lease"),
         What::Draining | What::Ended => {
@@ -139,7 +139,7 @@ fn detail(lease: &Lease, what: What, now: bool) -> Map<String, Value> {
             put("priority", json!(lease.priority()));
             put("ttl", json!(format!("{:?}", lease.terms().ttl)));
         }
-        What::Granted | What::Renewed | What::Queued => {}
+        What::Granted | What::Opened | What::Renewed | What::Queued => {}
         What::Draining | What::Ended => {
             if let Some(end) = lease.end() {
                 put("reason", json!(end.reason));
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(name(&ended, What::Ended), "end-lease by fleetgate");
         let cancelled = waits.clone().ending(EndReason::Released);
         assert_eq!(name(&cancelled, What::Ended), "cancel-lease by token:ci");
-        for unseen in [What::Renewed, What::Queued] {
+        for unseen in [What::Opened, What::Renewed, What::Queued] {
             assert!(operation(&granted.lease(), unseen, false).is_none());
         }
     }

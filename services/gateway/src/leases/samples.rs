@@ -70,6 +70,8 @@ impl Sample {
     pub(crate) fn granting(mut self) -> Self {
         self.step(views(&self.phones, Service::InService));
         self.idle();
+        let id = self.lease.id().clone();
+        self.step(Input::Opened { id });
         self
     }
 

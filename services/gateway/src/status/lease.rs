@@ -6,6 +6,7 @@ use fleetgate_runner::{CommandId, Udid};
 use tonic::{Code, Status};
 
 use super::access::QUOTA_EXCEEDED;
+use super::acts::not_recorded;
 use super::refusal::{Facts, Refusal};
 use super::{LATER, SOON, ledger_refusal, unrecorded, unusable};
 use crate::convert::{Violation, timestamp};
@@ -125,6 +126,15 @@ pub(crate) fn not_leased(error: &LeaseError, id: Option<&LeaseId>) -> Status {
             .retry(Some(SOON))
             .into(),
         LeaseError::Ledger(error) => unrecorded(error),
+        LeaseError::Unwritten { error, ended } => {
+            let hint = if *ended {
+                "the lease has ended all the same and nothing is let in by it: that goes on \
+                 record once the ledger takes it"
+            } else {
+                "it may be done yet: it counts once the ledger takes it"
+            };
+            not_recorded(error, hint)
+        }
         LeaseError::Unreadable(_) => Refusal::new(Code::Internal, "LEDGER_FAILED", message).into(),
         LeaseError::Closed => leases_draining(),
     }
@@ -133,7 +143,9 @@ pub(crate) fn not_leased(error: &LeaseError, id: Option<&LeaseId>) -> Status {
 /// Leases that could not be read.
 pub(crate) fn leases_unread(error: &LeaseError) -> Status {
     match error {
-        LeaseError::Ledger(error) => ledger_refusal(error).into(),
+        LeaseError::Ledger(error) | LeaseError::Unwritten { error, .. } => {
+            ledger_refusal(error).into()
+        }
         LeaseError::Refused(_)
         | LeaseError::NotOpen
         | LeaseError::NotWaiting

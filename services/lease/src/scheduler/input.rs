@@ -42,7 +42,7 @@ impl Scheduler {
                     "a lease is ended by being released or revoked",
                 )),
             },
-            Input::Devices(_) | Input::Idle { .. } | Input::Tick => Ok(()),
+            Input::Devices(_) | Input::Idle { .. } | Input::Opened { .. } | Input::Tick => Ok(()),
         }
     }
 
@@ -92,6 +92,7 @@ impl Scheduler {
                     self.note_idle(number, step);
                 }
             }
+            Input::Opened { id } => self.opened(&id, step),
             Input::Tick => {}
         }
     }
@@ -122,6 +123,16 @@ impl Scheduler {
         }
     }
 
+    fn opened(&mut self, id: &LeaseId, step: &mut Step) {
+        let Some(entry) = self.leases.get_mut(id) else {
+            return;
+        };
+        if entry.lease.open_at(step.now) {
+            step.changed(&entry.lease, What::Opened);
+            self.rearm(id);
+        }
+    }
+
     fn renew(&mut self, id: &LeaseId, step: &mut Step) {
         let Some(entry) = self.leases.get_mut(id) else {
             return;
@@ -139,11 +150,15 @@ impl Scheduler {
         let Some(entry) = self.leases.get_mut(id) else {
             return;
         };
-        let before = entry.lease.asked.clone();
+        let before = entry.lease.clone();
         let place_before = place(&entry.lease);
         let asked = &mut entry.lease.asked;
         if let Some(ttl) = change.ttl {
             asked.terms.ttl = ttl;
+            // Time that passed under another does not count against it.
+            if let Some(grant) = &mut entry.lease.grant {
+                grant.renewed = step.now;
+            }
         }
         if let Some(longest) = change.max_duration {
             asked.terms.max_duration = longest;
@@ -156,7 +171,7 @@ impl Scheduler {
             .labels
             .retain(|key, _| !change.remove_labels.contains(key));
         asked.labels.extend(change.set_labels);
-        if *asked == before {
+        if entry.lease == before {
             return;
         }
         if let Some(id) = self.waiting.remove(&place_before) {

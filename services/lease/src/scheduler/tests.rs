@@ -8,6 +8,7 @@ mod explaining;
 mod granting;
 mod model;
 mod naive;
+mod opening;
 mod properties;
 mod referee;
 mod restart;

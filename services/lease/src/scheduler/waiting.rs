@@ -200,6 +200,7 @@ impl Scheduler {
         lease.grant = Some(Grant {
             at: step.now,
             time: step.wall,
+            opened: None,
             renewed: step.now,
             epoch,
         });

@@ -102,9 +102,17 @@ pub(crate) enum LeaseError {
     /// The lease of this request has ended just now.
     #[error("the lease of this request has ended")]
     LookAgain,
-    /// The ledger did not take it.
+    /// The ledger did not take it, and nothing was done.
     #[error(transparent)]
     Ledger(LedgerError),
+    /// The ledger has not taken it yet, and is offered it again.
+    #[error("{error}")]
+    Unwritten {
+        /// Why.
+        error: LedgerError,
+        /// The lease has ended, which counts at once.
+        ended: bool,
+    },
     /// A lease on record cannot be read.
     #[error(transparent)]
     Unreadable(Arc<UnreadableLease>),
@@ -128,6 +136,19 @@ impl From<fleetgate_lease::Refused> for LeaseError {
             Scheduler::NotWaiting => Self::NotWaiting,
             Scheduler::Unusable(why) => Self::Unusable(why),
         }
+    }
+}
+
+impl Answer {
+    /// Tells that the ledger did not take it.
+    pub(super) fn fail(self, is_new: bool, error: LedgerError) {
+        let ended = self.view.lease.end().is_some();
+        let error = match error {
+            error if is_new => LeaseError::Ledger(error),
+            error => LeaseError::Unwritten { error, ended },
+        };
+        // Whoever asked may have stopped waiting.
+        self.to.send(Err(error)).ok();
     }
 }
 

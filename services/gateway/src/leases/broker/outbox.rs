@@ -43,6 +43,7 @@ impl Effect {
             Self::Tell(
                 _,
                 What::Granted
+                | What::Opened
                 | What::Renewed
                 | What::Updated
                 | What::Queued
@@ -113,7 +114,7 @@ impl Batch {
     /// nothing else of the lease came between, the newest counts.
     pub(super) fn tell(&mut self, lease: Arc<Lease>, what: What) {
         let is_minor = |what: What| match what {
-            What::Renewed | What::Updated => true,
+            What::Opened | What::Renewed | What::Updated => true,
             What::Created | What::Granted | What::Queued | What::Draining | What::Ended => false,
         };
         let before = self.told.get(lease.id()).copied();
@@ -121,7 +122,10 @@ impl Batch {
         match before {
             Some(Effect::Tell(before, was)) if is_minor(*was) && is_minor(what) => {
                 *before = lease;
-                *was = what;
+                // That its time runs is no news beside another.
+                if what != What::Opened {
+                    *was = what;
+                }
             }
             Some(_) | None => {
                 self.told.insert(lease.id().clone(), self.effects.len());

@@ -16,12 +16,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use fleetgate_lease::LeaseId;
+use fleetgate_lease::{Input, LeaseId};
 use fleetgate_ledger::LedgerError;
 use tracing::error;
 
 use super::Broker;
-use super::ask::{Answer, LeaseError};
+use super::ask::Answer;
 use super::outbox::Batch;
 
 /// Whether it is what was to be written that is wrong, and not the ledger.
@@ -38,7 +38,7 @@ pub(super) fn is_of_the_rows(error: &LedgerError) -> bool {
 
 impl Broker {
     /// Finds out which lease of a batch is to blame, and leaves that one out.
-    pub(super) fn sort_out(&mut self, mut batch: Batch, error: LedgerError) {
+    pub(super) fn sort_out(&mut self, mut batch: Batch, error: &LedgerError) {
         let leases = batch.leases();
         let is_new = !batch.created.is_empty();
         batch.append(std::mem::take(&mut self.gathered));
@@ -49,7 +49,7 @@ impl Broker {
         }
     }
 
-    fn leave_out(&mut self, id: &LeaseId, is_new: bool, error: LedgerError) {
+    fn leave_out(&mut self, id: &LeaseId, is_new: bool, error: &LedgerError) {
         let row = self.gathered.rows.rows.iter().find(|(of, _)| of == id);
         let row = row.map(|(_, row)| row);
         error!(lease.id = %id, %error, ?row, "a lease can never be put on record like this");
@@ -58,15 +58,18 @@ impl Broker {
             .into_iter()
             .partition(|Answer { view, .. }| view.lease.id() == id);
         self.gathered.answers = others;
-        for Answer { to, .. } in of_it {
-            // Whoever asked may have stopped waiting.
-            to.send(Err(LeaseError::Ledger(error.clone()))).ok();
+        for answer in of_it {
+            answer.fail(is_new, error.clone());
         }
         let last = self.gathered.last_told(id).map(Arc::clone);
         self.gathered.forget(&HashSet::from([id.clone()]));
         if is_new {
             self.take_back(id);
-        } else if let Some(ended) = last.filter(|last| !last.state().is_open()) {
+            return;
+        }
+        // It has an end, although nobody gets to drive by it.
+        self.step(Input::Opened { id: id.clone() }).ok();
+        if let Some(ended) = last.filter(|last| !last.state().is_open()) {
             self.gate.tell(ended);
             self.board.forget(id);
         }

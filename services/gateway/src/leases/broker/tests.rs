@@ -25,6 +25,7 @@ use crate::pending::Pending;
 use crate::recorder::Recorder;
 
 mod flow;
+mod opening;
 mod recovery;
 mod trouble;
 

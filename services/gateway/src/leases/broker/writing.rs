@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleetgate_lease::{EndReason, Input, LeaseId};
+use fleetgate_lease::{EndReason, Input, Lease, LeaseId};
 use fleetgate_ledger::{LedgerError, NewLeaseWrite};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use super::ask::{Answer, LeaseError};
+use super::ask::Answer;
 use super::outbox::{Batch, Effect};
 use super::spoilt::is_of_the_rows;
 use super::{BEAT, Broker};
@@ -118,7 +118,7 @@ impl Broker {
                     self.abandon(orphan);
                 }
             }
-            Err(error) if is_of_the_rows(&error) => self.sort_out(batch, error),
+            Err(error) if is_of_the_rows(&error) => self.sort_out(batch, &error),
             Err(error) => self.refused(batch, error),
         }
     }
@@ -138,8 +138,9 @@ impl Broker {
             error!(%error, "leases cannot be put on record");
             FIRST_PAUSE
         };
-        for Answer { to, .. } in batch.answers.drain(..) {
-            to.send(Err(LeaseError::Ledger(error.clone()))).ok();
+        for answer in batch.answers.drain(..) {
+            let is_new = batch.created.contains(answer.view.lease.id());
+            answer.fail(is_new, error.clone());
         }
         // Whatever the ledger did not say it has not written may be there.
         let may_be_there = matches!(
@@ -190,8 +191,11 @@ impl Broker {
     /// All that a batch says is on record: what follows from it.
     fn on_record(&mut self, batch: Batch) {
         let Batch {
-            effects, answers, ..
+            mut effects,
+            answers,
+            ..
         } = batch;
+        self.let_run(&mut effects);
         let (mut moved, mut ended) = (BTreeSet::new(), HashMap::new());
         // First who may drive, then who is told so.
         for effect in &effects {
@@ -241,6 +245,36 @@ impl Broker {
             });
             // Whoever asked may have stopped waiting.
             to.send(Ok(newest.unwrap_or(view))).ok();
+        }
+    }
+
+    /// Lets the time run of leases whose phones are about to be opened to them,
+    /// and tells it with their grants: a ledger that was long in coming takes
+    /// nothing from them.
+    ///
+    /// That the time of a lease runs is told before it is on record. If the gateway
+    /// goes in between the next one begins with the whole time again, which is
+    /// never less than what was told.
+    fn let_run(&mut self, effects: &mut [Effect]) {
+        let opened: BTreeSet<_> = effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Open(_, id, _) => Some(id.clone()),
+                Effect::Tell(..) | Effect::Free(..) | Effect::Recycle(..) => None,
+            })
+            .collect();
+        for id in opened {
+            // It may have ended meanwhile.
+            self.step(Input::Opened { id: id.clone() }).ok();
+            let since = self.scheduler.lease(&id).and_then(Lease::opened);
+            let Some(since) = since else { continue };
+            for effect in effects.iter_mut() {
+                if let Effect::Tell(lease, _) = effect
+                    && *lease.id() == id
+                {
+                    Arc::make_mut(lease).open_at(since);
+                }
+            }
         }
     }
 

@@ -168,3 +168,20 @@ fn what_is_not_done_to_a_lease_may_be_asked_for_again_only_where_that_may_help()
         assert_eq!(details.retry_info().is_some(), retry, "{error}");
     }
 }
+
+#[test]
+fn what_is_told_of_a_ledger_that_takes_nothing_says_what_has_come_of_it() {
+    let hint = |error: LeaseError| {
+        let status = not_leased(&error, Some(&id()));
+        assert_eq!(reason(&status), "LEDGER_UNAVAILABLE", "{error}");
+        meta(&status, "hint")
+    };
+    let error = || fleetgate_ledger::LedgerError::Interrupted;
+    let unwritten = |ended| LeaseError::Unwritten {
+        error: error(),
+        ended,
+    };
+    assert!(hint(LeaseError::Ledger(error())).contains("nothing was done"));
+    assert!(hint(unwritten(true)).contains("the lease has ended all the same"));
+    assert!(hint(unwritten(false)).contains("it may be done yet"));
+}

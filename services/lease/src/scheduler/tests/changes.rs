@@ -56,31 +56,30 @@ fn one_that_is_scheduled_begins_with_its_new_priority() {
 }
 
 #[test]
-fn a_new_ttl_counts_from_the_last_renewal() {
+fn a_new_ttl_counts_from_the_update() {
     let mut desk = Desk::new(1);
     desk.hold(wish("a", some(1)));
     desk.now = at(30);
     desk.renew("a");
     desk.now = at(40);
     assert_eq!(desk.update("a", ttl(secs(100))), "a Updated");
-    assert_eq!(desk.lease("a").deadline(), Some(at(130)));
-    assert_eq!(desk.scheduler.next_timer(), Some(at(130)));
+    assert_eq!(desk.lease("a").deadline(), Some(at(140)));
+    assert_eq!(desk.scheduler.next_timer(), Some(at(140)));
     assert_eq!(desk.update("a", ttl(secs(20))), "a Updated");
-    assert_eq!(desk.lease("a").deadline(), Some(at(50)));
+    assert_eq!(desk.lease("a").deadline(), Some(at(60)));
     desk.now = at(45);
     desk.renew("a");
     assert_eq!(desk.lease("a").deadline(), Some(at(65)), "and from now on");
 }
 
 #[test]
-fn a_new_ttl_that_has_passed_ends_the_lease() {
+fn a_new_ttl_that_is_shorter_than_what_has_passed_does_not_end_the_lease() {
     let mut desk = Desk::new(1);
     desk.hold(wish("a", some(1)));
     desk.now = at(40);
-    assert_eq!(
-        desk.update("a", ttl(secs(40))),
-        "a Updated, close 1 a, a Draining"
-    );
+    assert_eq!(desk.update("a", ttl(secs(5))), "a Updated");
+    assert_eq!(desk.lease("a").deadline(), Some(at(45)));
+    desk.pass(secs(5));
     assert_eq!(desk.reason("a"), EndReason::TtlExpired);
 }
 

@@ -39,6 +39,9 @@ fn compare(naive: &Naive, world: &World) {
         assert_eq!(*lease.devices(), row.granted, "{id}");
         let phones = row.phones.iter().map(|(udid, _)| udid.clone());
         assert_eq!(world.desk.referee.has(id), phones.collect(), "{id}");
+        if row.state == LeaseState::Active {
+            assert_eq!(lease.deadline(), row.end().map(|(at, _)| at), "{id}");
+        }
         assert_eq!(lease.priority(), row.asked.priority);
         assert_eq!(lease.terms(), row.asked.terms);
         assert_eq!(*lease.labels(), row.asked.labels);

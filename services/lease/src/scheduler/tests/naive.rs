@@ -30,13 +30,15 @@ pub(super) struct Row {
     queued: LeaseTime,
     from: LeaseTime,
     renewed: LeaseTime,
+    /// Its phones are open to it, so that its time runs.
+    opened: bool,
     /// It has ended in this step or the one before.
     fresh: bool,
 }
 
 impl Row {
     /// When it ends by itself and why.
-    fn end(&self) -> Option<(LeaseTime, EndReason)> {
+    pub(super) fn end(&self) -> Option<(LeaseTime, EndReason)> {
         let terms = self.asked.terms;
         if self.state == LeaseState::Queued && terms.queue_timeout > secs(0) {
             let end = self.queued.saturating_add(terms.queue_timeout);
@@ -50,7 +52,7 @@ impl Row {
         ];
         let active = ends
             .into_iter()
-            .filter(|_| self.state == LeaseState::Active);
+            .filter(|_| self.state == LeaseState::Active && self.opened);
         active.min_by_key(|(at, _)| *at)
     }
 
@@ -228,6 +230,7 @@ impl Naive {
                     queued: now,
                     from: now,
                     renewed: now,
+                    opened: false,
                     fresh: false,
                 });
                 if wish.begin.is_none_or(|begin| begin.at <= now) {
@@ -240,6 +243,9 @@ impl Naive {
             }
             Input::Update { id, change } => {
                 let at = self.find(id).unwrap();
+                if change.ttl.is_some() {
+                    self.rows[at].renewed = now;
+                }
                 let asked = &mut self.rows[at].asked;
                 asked.terms.ttl = change.ttl.unwrap_or(asked.terms.ttl);
                 asked.terms.max_duration = change.max_duration.unwrap_or(asked.terms.max_duration);
@@ -266,6 +272,15 @@ impl Naive {
                 }
             }
             Input::Idle { device } => self.idle(device, now),
+            Input::Opened { id } => {
+                let at = self.find(id);
+                let row = at.map(|at| &mut self.rows[at]);
+                if let Some(row) = row.filter(|row| row.state == LeaseState::Active && !row.opened)
+                {
+                    row.opened = true;
+                    (row.from, row.renewed) = (now, now);
+                }
+            }
             Input::Devices(_) | Input::Tick => {}
         }
     }
@@ -292,7 +307,6 @@ impl Naive {
             self.epochs += 1;
             row.state = LeaseState::Active;
             row.epoch = self.epochs;
-            (row.from, row.renewed) = (now, now);
             row.granted = row.phones.iter().map(|(udid, _)| udid.clone()).collect();
             for phone in &mut self.phones {
                 if row.granted.contains(&phone.view.udid) {

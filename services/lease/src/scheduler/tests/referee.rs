@@ -48,6 +48,15 @@ impl Referee {
         self.record.values()
     }
 
+    /// The leases that have their phones and have not been told so.
+    pub(super) fn unopened(&self) -> impl Iterator<Item = LeaseId> {
+        let active = self
+            .record
+            .values()
+            .filter(|lease| lease.state() == LeaseState::Active && lease.opened().is_none());
+        active.map(|lease| lease.id().clone())
+    }
+
     /// The phones that are closed for a lease or open to it.
     pub(super) fn has(&self, id: &LeaseId) -> BTreeSet<Udid> {
         let has = self.doors.iter().filter(|(_, door)| match door {
@@ -189,6 +198,17 @@ impl Referee {
                 self.last_epoch = epoch;
                 assert_eq!(*lease.devices(), self.has(id));
                 assert_eq!(lease.devices().len(), lease.wants().count());
+                assert_eq!(lease.deadline(), None, "its time runs before it has them");
+            }
+            What::Opened => {
+                assert_eq!((from, to), (Some(Active), Active));
+                assert!(before.as_ref().unwrap().opened().is_none());
+                assert!(lease.deadline().is_some());
+                let open = |udid: &Udid| {
+                    let lease = id.clone();
+                    self.doors[udid] == Door::Open { lease }
+                };
+                assert!(lease.devices().iter().all(open), "not open yet");
             }
             What::Renewed => assert_eq!((from, to), (Some(Active), Active)),
             What::Updated => assert_eq!(from, Some(to)),

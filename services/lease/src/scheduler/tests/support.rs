@@ -110,6 +110,8 @@ pub(super) struct Desk {
     pub(super) scheduler: Scheduler,
     pub(super) referee: Referee,
     pub(super) now: LeaseTime,
+    /// Whether phones are open to a lease as soon as it is granted.
+    pub(super) opens: bool,
 }
 
 impl Desk {
@@ -121,6 +123,7 @@ impl Desk {
             scheduler,
             referee: Referee::default(),
             now: LeaseTime::ZERO,
+            opens: true,
         };
         let views = (1..=phones).map(|number| view(number, "a", Service::InService));
         desk.told(Input::Devices(views.collect()));
@@ -140,6 +143,7 @@ impl Desk {
             scheduler,
             referee,
             now,
+            opens: self.opens,
         };
         (desk, words(&acts))
     }
@@ -154,6 +158,7 @@ impl Desk {
             | Input::Update { .. }
             | Input::End { .. }
             | Input::Devices(_)
+            | Input::Opened { .. }
             | Input::Tick => None,
         };
         let acts = self.scheduler.step(input, self.now, wall)?;
@@ -161,6 +166,13 @@ impl Desk {
             self.referee.answered(&device);
         }
         self.referee.look_at(&acts, &self.scheduler);
+        if self.opens {
+            for id in self.referee.unopened().collect::<Vec<_>>() {
+                let input = Input::Opened { id };
+                let opened = self.scheduler.step(input, self.now, wall)?;
+                self.referee.look_at(&opened, &self.scheduler);
+            }
+        }
         Ok(acts)
     }
 

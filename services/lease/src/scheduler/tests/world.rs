@@ -25,6 +25,12 @@ pub(super) enum Chance {
     Idle(Index),
     /// All of them are.
     AllIdle,
+    /// The phones of a lease that was granted are open to it.
+    Opened(Index),
+    /// Those of all are.
+    AllOpened,
+    /// Those of one that may not have been are said to be.
+    Unopened(Index),
     /// Nobody asked.
     Unasked(u64),
     /// Time passes, and the scheduler may hear of it.
@@ -111,6 +117,9 @@ pub(super) fn chance() -> impl Strategy<Value = Chance> {
         3 => views().prop_map(Chance::See),
         8 => which().prop_map(Chance::Idle),
         2 => Just(Chance::AllIdle),
+        4 => which().prop_map(Chance::Opened),
+        2 => Just(Chance::AllOpened),
+        1 => which().prop_map(Chance::Unopened),
         1 => (1..=PHONES).prop_map(Chance::Unasked),
         4 => (0..20_u64, proptest::bool::weighted(0.8))
             .prop_map(|(span, tells)| Chance::Pass(span, tells)),
@@ -129,7 +138,10 @@ impl World {
     /// With no phones yet.
     pub(super) fn new() -> Self {
         Self {
-            desk: Desk::new(0),
+            desk: Desk {
+                opens: false,
+                ..Desk::new(0)
+            },
             made: Vec::new(),
         }
     }
@@ -177,6 +189,16 @@ impl World {
                 let asked = self.desk.referee.asked();
                 return asked.map(|device| Input::Idle { device }).collect();
             }
+            Chance::Opened(index) => {
+                let unopened: Vec<_> = self.desk.referee.unopened().collect();
+                let id = (!unopened.is_empty()).then(|| index.get(&unopened).clone());
+                id.map(|id| Input::Opened { id })
+            }
+            Chance::AllOpened => {
+                let unopened = self.desk.referee.unopened();
+                return unopened.map(|id| Input::Opened { id }).collect();
+            }
+            Chance::Unopened(index) => which(index).map(|id| Input::Opened { id }),
             Chance::Unasked(number) => {
                 let device = phone(number);
                 let asked: BTreeSet<_> = self.desk.referee.asked().collect();

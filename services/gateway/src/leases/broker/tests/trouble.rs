@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use super::*;
 
 /// Does what is to be done next by itself, until nothing is.
-async fn settle(broker: &mut Broker) {
+pub(super) async fn settle(broker: &mut Broker) {
     loop {
         broker.follow();
         broker.flush();
@@ -30,7 +30,7 @@ fn fails(broker: &mut Broker, order: Order, error: LedgerError) -> LeaseError {
 }
 
 /// Asks for a lease.
-async fn makes(broker: &mut Broker, order: Order) -> LeaseView {
+pub(super) async fn makes(broker: &mut Broker, order: Order) -> LeaseView {
     broker.failing = None;
     let (to, mut answer) = oneshot::channel();
     broker.hear(Ask::Create(Box::new(order), to));
@@ -129,7 +129,10 @@ async fn phones_are_taken_away_although_it_cannot_be_recorded_and_nobody_else_ge
     let owner = CI.to_owned();
     let id = view.lease.id().clone();
     let refused = bench.leases.release(id.clone(), owner).await.unwrap_err();
-    assert!(matches!(refused, LeaseError::Ledger(_)), "{refused}");
+    assert!(
+        matches!(refused, LeaseError::Unwritten { ended: true, .. }),
+        "{refused}"
+    );
     assert_eq!(bench.admit(1, CI, &view), Err("LEASE_RELEASED"));
     let told = bench.leases.board().get(&id).unwrap();
     assert_eq!(
@@ -172,7 +175,11 @@ async fn renewals_without_end_cost_bounded_memory_while_nothing_is_taken() {
     broker.hear(renew);
     broker.flush();
     broker.written(Err(LedgerError::Interrupted));
-    assert!(answer.try_recv().unwrap().is_err());
+    let refused = answer.try_recv().unwrap().unwrap_err();
+    assert!(
+        matches!(refused, LeaseError::Unwritten { ended: false, .. }),
+        "{refused}"
+    );
     for _ in 0..10_000 {
         let (renew, _gone) = renewal(id);
         broker.hear(renew);
@@ -273,7 +280,10 @@ async fn a_lease_that_cannot_be_recorded_any_more_gives_its_phone_away_at_its_en
     assert!(
         matches!(
             refused,
-            LeaseError::Ledger(LedgerError::LeaseMismatch { .. })
+            LeaseError::Unwritten {
+                error: LedgerError::LeaseMismatch { .. },
+                ended: true
+            }
         ),
         "{refused}"
     );
