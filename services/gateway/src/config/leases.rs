@@ -16,17 +16,17 @@ pub struct LeasesSection {
     pub required: bool,
     /// How long a lease lives that is not renewed, unless its request says.
     /// Default `60s`.
-    #[serde(deserialize_with = "values::interval")]
+    #[serde(deserialize_with = "values::second_or_more")]
     pub ttl: Duration,
     /// The longest such time that may be asked for. Default `1h`.
-    #[serde(deserialize_with = "values::interval")]
+    #[serde(deserialize_with = "values::second_or_more")]
     pub max_ttl: Duration,
     /// How long a lease lives however often it is renewed, unless its request
     /// says. Default `30m`.
-    #[serde(deserialize_with = "values::interval")]
+    #[serde(deserialize_with = "values::second_or_more")]
     pub max_duration: Duration,
     /// The longest such time that may be asked for. Default `24h`.
-    #[serde(deserialize_with = "values::interval")]
+    #[serde(deserialize_with = "values::second_or_more")]
     pub longest_duration: Duration,
     /// How long a lease waits for its phones, unless its request says. Default
     /// `15m`.
@@ -196,7 +196,13 @@ mod tests {
             let refused = with(key, value).unwrap_err();
             assert!(refused.contains(told), "{refused}");
         }
-        assert!(with("ttl", "0s").is_err());
+        // Nor may anybody ask for less than a second.
+        for key in ["ttl", "max_ttl", "max_duration", "longest_duration"] {
+            for value in ["0s", "1ns", "999ms"] {
+                let refused = with(key, value).unwrap_err();
+                assert!(refused.contains("must be at least a second"), "{refused}");
+            }
+        }
         assert!(with("shape", "round").is_err());
     }
 }

@@ -290,6 +290,17 @@ pub(super) fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
     Ok(duration)
 }
 
+/// Such a duration of a second or more.
+pub(super) fn second_or_more<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    let duration = duration(deserializer)?;
+    if duration < Duration::from_secs(1) {
+        return Err(de::Error::custom("must be at least a second"));
+    }
+    Ok(duration)
+}
+
 /// Such a duration, where it may be absent.
 pub(super) fn some_interval<'de, D: Deserializer<'de>>(
     deserializer: D,
