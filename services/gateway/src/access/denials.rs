@@ -202,10 +202,7 @@ impl Recorder {
         {
             self.flood.lost(lost, like.clone());
         }
-        let offered = denials
-            .drain(..)
-            .filter_map(|denial| self.flood.offer(denial));
-        let entries = offered.collect();
+        let entries = self.flood.take(denials.drain(..));
         self.write(entries).await;
     }
 

@@ -86,7 +86,7 @@ impl Default for Flood {
 
 impl Flood {
     /// Takes a denial, and gives what is to be recorded of it now.
-    pub(super) fn offer(&mut self, denial: Denial) -> Option<NewOperation> {
+    fn offer(&mut self, denial: Denial) -> Option<NewOperation> {
         let key = self.key(&denial);
         if self.each.check_key(&key).is_ok() && self.all.check().is_ok() {
             let before = self.left_out.remove(&key);
@@ -94,6 +94,14 @@ impl Flood {
         }
         self.leave_out(key, denial);
         None
+    }
+
+    /// Takes denials, and gives what is to be recorded now: some of these, and what
+    /// has been waited with for long enough, however many come.
+    pub(super) fn take(&mut self, denials: impl IntoIterator<Item = Denial>) -> Vec<NewOperation> {
+        let mut entries = self.release(false);
+        entries.extend(denials.into_iter().filter_map(|denial| self.offer(denial)));
+        entries
     }
 
     /// Notes denials of which nothing is known but their number.
@@ -235,6 +243,20 @@ mod tests {
         assert_eq!(repeated(&entries[0]), 4, "four besides the one it tells of");
         assert_eq!(entries[0].detail["address"], "192.0.2.1:24");
         assert_eq!(flood.release(true), vec![]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_one_does_not_keep_back_the_number_of_another() {
+        let mut flood = Flood::default();
+        let left_out = flood.take((0..25).map(|port| denial("token:ci", port)));
+        assert_eq!(left_out.len(), 20);
+        advance(LATEST).await;
+        let entries = flood.take([denial("token:loud", 1)]);
+        let told: Vec<_> = entries
+            .iter()
+            .map(|entry| (entry.who.as_str(), repeated(entry)))
+            .collect();
+        assert_eq!(told, [("token:ci", 4), ("token:loud", 0)]);
     }
 
     #[tokio::test(start_paused = true)]
