@@ -42,6 +42,7 @@ mod admission;
 mod replay;
 
 use admission::{Admission, role, stamp};
+pub(crate) use replay::recorded;
 use replay::replay;
 
 /// What all services share. Clones share it.

@@ -10,13 +10,11 @@ use super::Ran;
 use crate::kept::Kept;
 use crate::status;
 
-/// What became of a mutation that is on record, as it was first told.
-pub(super) fn replay(device: Udid, row: CommandRow) -> Result<Ran, Status> {
-    let Some(Conclusion { outcome, .. }) = row.conclusion else {
-        return Err(status::unsettled(&device, &row.command_id));
-    };
-    let mut receipt = Receipt {
-        command_id: row.command_id,
+/// What is on record of a command's end, if anything is.
+pub(crate) fn recorded(row: &CommandRow) -> Option<Receipt> {
+    let outcome = &row.conclusion.as_ref()?.outcome;
+    Some(Receipt {
+        command_id: row.command_id.clone(),
         kind: row.kind,
         fate: outcome.fate,
         effect: outcome.effect,
@@ -26,6 +24,14 @@ pub(super) fn replay(device: Udid, row: CommandRow) -> Result<Ran, Status> {
         recovered: outcome.recovered,
         queue_wait: outcome.queue_wait,
         device_time: outcome.device_time,
+    })
+}
+
+/// What became of a mutation that is on record, as it was first told.
+pub(super) fn replay(device: Udid, row: CommandRow) -> Result<Ran, Status> {
+    let (Some(mut receipt), Some(Conclusion { outcome, .. })) = (recorded(&row), row.conclusion)
+    else {
+        return Err(status::unsettled(&device, &row.command_id));
     };
     let span = Span::current();
     span.record("fleetgate.command.attempts", receipt.attempts);

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use fleetgate_device::{Dialer, HostConfig, UsbmuxdConfig};
 use fleetgate_launch::{LaunchError, Launcher};
-use fleetgate_ledger::{CommandRow, Ledger, LedgerConfig, LedgerError, RetentionConfig};
+use fleetgate_ledger::{Ledger, LedgerConfig, LedgerError, RetentionConfig};
 use fleetgate_runner::Udid;
-use fleetgate_session::{Receipt, SessionConfig, Unsettled};
+use fleetgate_session::{SessionConfig, Unsettled};
 
 use super::Overrides;
 use crate::config::{Config, LOCAL, LaunchWay, Synchronous};
+use crate::core::recorded;
 use crate::fleet::FleetConfig;
 use crate::leases::Gate;
 
@@ -21,30 +22,13 @@ pub(super) async fn unsettled(
     for row in ledger.unsettled(None, None).await? {
         let of_phone = unsettled.entry(row.device.clone()).or_default();
         of_phone.push(Unsettled {
-            receipt: receipt(&row),
+            receipt: recorded(&row),
             command_id: row.command_id,
             kind: row.kind,
             sent_at: row.created,
         });
     }
     Ok(unsettled)
-}
-
-/// What is on record of a command's end, if anything is.
-fn receipt(row: &CommandRow) -> Option<Receipt> {
-    let outcome = &row.conclusion.as_ref()?.outcome;
-    Some(Receipt {
-        command_id: row.command_id.clone(),
-        kind: row.kind,
-        fate: outcome.fate,
-        effect: outcome.effect,
-        reactivated: outcome.reactivated,
-        warning: outcome.warning.clone(),
-        attempts: outcome.attempts,
-        recovered: outcome.recovered,
-        queue_wait: outcome.queue_wait,
-        device_time: outcome.device_time,
-    })
 }
 
 /// A number of bytes in memory.
