@@ -21,13 +21,14 @@ mod life;
 mod phone;
 mod roster;
 pub(crate) mod settings;
+mod tasks;
 mod warden;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use fleetgate_device::{HostConfig, Hosts, HostsTask};
+use fleetgate_device::{HostConfig, Hosts};
 use fleetgate_launch::Launcher;
 use fleetgate_lease::Wants;
 use fleetgate_ledger::Cordon;
@@ -39,7 +40,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, info_span, warn};
+use tracing::{Instrument, info_span};
 
 use crate::chronicle::Chronicle;
 use crate::config::{Devices, HealthSection, LaunchWay, Launches, RunnerPort};
@@ -50,6 +51,7 @@ use life::{Policy, State};
 use phone::{Order, Phone};
 use roster::Roster;
 use settings::Settings;
+pub(crate) use tasks::FleetTasks;
 use warden::{Warden, mux_host, new_phone};
 
 /// What a fleet is made of.
@@ -78,16 +80,6 @@ pub(crate) struct Fleet {
     ground: Arc<Ground>,
     roster: Arc<Roster>,
     settle: Duration,
-}
-
-/// The tasks behind a fleet; they end with this.
-#[derive(Debug)]
-pub(crate) struct FleetTasks {
-    ground: Arc<Ground>,
-    max_launches: usize,
-    hosts: HostsTask,
-    warden: JoinSet<()>,
-    close: CancellationToken,
 }
 
 /// Why a phone takes no command.
@@ -184,13 +176,7 @@ impl Fleet {
             roster,
             settle,
         };
-        let tasks = FleetTasks {
-            ground,
-            max_launches,
-            hosts: hosts_task,
-            warden,
-            close,
-        };
+        let tasks = FleetTasks::new(ground, max_launches, hosts_task, warden, close);
         (fleet, tasks)
     }
 
@@ -367,38 +353,4 @@ impl Fleet {
         let view = view.borrow();
         view.hosts.iter().map(mux_host).collect()
     }
-}
-
-impl FleetTasks {
-    /// Lets runners be launched. Until then nothing is done to any phone: a
-    /// gateway that cannot serve must not take phones from one that does.
-    pub(crate) fn launch(&mut self) {
-        let opening = open_places(Arc::clone(&self.ground), self.max_launches);
-        self.warden.spawn(opening.instrument(info_span!("sweep")));
-    }
-
-    /// Ends what this gateway has launched, until `deadline`, and stops to watch
-    /// the usbmuxds.
-    pub(crate) async fn shutdown(mut self, deadline: Instant) {
-        self.close.cancel();
-        let ended = async { while self.warden.join_next().await.is_some() {} };
-        if timeout_at(deadline, ended).await.is_err() {
-            warn!("runners that do not end in time are killed");
-        }
-        self.warden.shutdown().await;
-        self.hosts.shutdown().await;
-    }
-}
-
-/// Ends what an earlier gateway has left running; then, and not before, runners
-/// may be launched.
-async fn open_places(ground: Arc<Ground>, max_launches: usize) {
-    // What it finds of each phone it logs itself.
-    if let Some(launcher) = &ground.launcher
-        && let Err(error) = launcher.sweep_all().await
-    {
-        // Each is looked for again before its phone's launch.
-        warn!(%error, "runners of an earlier gateway cannot be looked for");
-    }
-    ground.places.add_permits(max_launches);
 }
