@@ -35,7 +35,9 @@
 //!
 //! A command that is answered from the queue is answered at once and put on
 //! record beside, unless as many entries as the queue has places are pending
-//! already; that a mutation is not on record proves as much. One that was never
+//! already; that a mutation is not on record proves as much. What is withdrawn or
+//! abandoned is put on record all the same, so that there may be as many again.
+//! One that was never
 //! let in is not recorded at all: its caller is told, and a flood must not
 //! become a flood of writes.
 //!
