@@ -70,6 +70,20 @@ async fn ask(serving: &Serving, token: &Path, args: &[&str]) -> Said {
 }
 
 #[tokio::test]
+async fn a_token_that_would_expire_when_no_clock_can_tell_is_not_made() {
+    let host = Host::new();
+    let mut command = host.fleetgate();
+    command.args(["token", "create", "--name", "ci", "--role", "viewer"]);
+    command.args(["--expires", "9999y", "--tokens"]);
+    command.arg(host.path("tokens.toml"));
+    let said = finish(&mut command, "").await;
+    assert!(said.code != 0 && said.stdout.is_empty(), "{}", said.stderr);
+    let told = &said.stderr;
+    assert!(told.contains("before the year 10000"), "{told}");
+    assert!(!told.contains("panicked"), "{told}");
+}
+
+#[tokio::test]
 async fn a_token_lets_its_holder_do_what_it_is_for_until_it_is_revoked() {
     let host = Host::new();
     let viewer = token(&host, &["--name", "dashboard", "--role", "viewer"]).await;
