@@ -65,10 +65,16 @@ impl Serve {
         tokio::select! {
             () = stop.asked() => info!("draining; a second signal ends the gateway at once"),
             () = gateway.drain_requested() => {
-                info!("draining for a caller; a signal ends the gateway at once");
+                info!("draining; a signal ends the gateway at once");
             }
         }
-        drain(gateway, &mut stop).await
+        let has_failed = gateway.has_failed();
+        drain(gateway, &mut stop).await?;
+        if has_failed {
+            // For whoever starts it again when it fails.
+            bail!("a part of the gateway has broken off; started again it goes on with its leases");
+        }
+        Ok(())
     }
 }
 

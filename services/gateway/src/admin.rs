@@ -96,6 +96,9 @@ async fn readiness(State(office): State<Arc<Office>>) -> Response {
     if office.core.fleet().is_closed() {
         missing.push("the gateway is draining".to_owned());
     }
+    if !office.core.leases().are_seen_to() {
+        missing.push("nobody sees to leases any more".to_owned());
+    }
     if !ledger.writable {
         let why = ledger.last_error.map(|error| format!(": {error}"));
         let why = why.unwrap_or_default();

@@ -21,7 +21,7 @@ mod violations;
 pub(crate) use content::{Content, asked, types_other_text};
 pub(crate) use device::{command_fate, cordon, ledger_health, state_name, transition};
 pub(crate) use lease::{
-    LeaseFilter, LeaseWish, MOST_LABELS, WishedPhones, create_lease, device_lease, explanation,
+    LeaseFilter, LeaseWish, WishedPhones, create_lease, device_lease, explanation, fits_a_lease,
     lease, list_leases, only_lease_id, revoke_lease, update_lease,
 };
 pub(crate) use operators::{cordon_device, reason, update_device};

@@ -147,6 +147,7 @@ impl Gateway {
             core.feed().clone(),
             metrics.leases(),
             config.limits.max_open_leases.get(),
+            core.quit().clone(),
         );
         let admin = match &config.admin.listen {
             Some(listen) => {
@@ -195,9 +196,17 @@ impl Gateway {
     }
 
     /// Ends once a caller has asked for the end of the gateway, by
-    /// `DrainGateway`. [`Gateway::shutdown`] is what is to follow.
+    /// `DrainGateway`, or the gateway itself does since it
+    /// [`has_failed`](Self::has_failed). [`Gateway::shutdown`] is what is to follow.
     pub async fn drain_requested(&self) {
         self.core.quit().cancelled().await;
+    }
+
+    /// Whether a part of it has broken off that others cannot do without, by a
+    /// fault of this program. The gateway that is started next goes on with what
+    /// is on record.
+    pub fn has_failed(&self) -> bool {
+        !self.core.leases().are_seen_to()
     }
 
     /// Ends the gateway: new commands are refused, those under way may end for

@@ -27,6 +27,7 @@ use crate::status;
 
 mod acting;
 mod keep_alive;
+mod listing;
 mod wishing;
 
 /// The service over a gateway's core.

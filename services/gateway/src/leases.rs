@@ -13,16 +13,18 @@
 //!
 //! Invariant: who is told of a lease is told of what is on record.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fleetgate_lease::{Change, Epoch, LeaseId};
 use fleetgate_ledger::{LeasePage, LeaseQuery, LeaseRow, Ledger, LedgerError};
+use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, info_span, warn};
+use tracing::{Instrument, error, info_span, warn};
 
 mod asked;
 mod board;
@@ -125,6 +127,11 @@ impl Leases {
     /// The leases that are open.
     pub(crate) fn board(&self) -> &Board {
         &self.board
+    }
+
+    /// Whether anybody sees to them.
+    pub(crate) fn are_seen_to(&self) -> bool {
+        !self.asks.is_closed()
     }
 
     /// The clock by which they end.
@@ -290,13 +297,15 @@ impl Leases {
 
 impl Unbegun {
     /// Goes on with the leases that are open, and hears callers. When this
-    /// returns no phone is let have by anybody but its holder.
+    /// returns no phone is let have by anybody but its holder. `broken` is
+    /// cancelled if leases stand still for ever, by a fault of this program.
     pub(crate) fn begin(
         self,
         fleet: Fleet,
         feed: Feed,
         meters: Meters,
         max_open: usize,
+        broken: CancellationToken,
     ) -> LeasesTask {
         let Self {
             loaded,
@@ -313,8 +322,19 @@ impl Unbegun {
         };
         let broker = Broker::new(loaded, around, asks, stop.clone());
         let mut task = JoinSet::new();
-        task.spawn(broker.run().instrument(info_span!("leases")));
+        let work = watched(broker.run(), broken);
+        task.spawn(work.instrument(info_span!("leases")));
         LeasesTask { stop, task }
+    }
+}
+
+/// Does work that nothing else could go on with, and says so if it breaks off.
+/// What has been decided by then and is not on record is lost with it: whoever
+/// goes on starts from the ledger.
+async fn watched(work: impl Future<Output = ()>, broken: CancellationToken) {
+    if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+        error!("the task that sees to leases has panicked: the gateway is to be started again");
+        broken.cancel();
     }
 }
 
@@ -323,7 +343,22 @@ impl LeasesTask {
     /// end with it.
     pub(crate) async fn shutdown(mut self) {
         self.stop.cancel();
-        // A panic of the task has been reported.
         while self.task.join_next().await.is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_breaks_off_is_told_of_and_work_that_ends_is_not() {
+        let ended = CancellationToken::new();
+        watched(async {}, ended.clone()).await;
+        assert!(!ended.is_cancelled());
+        let broken = CancellationToken::new();
+        let work = async { panic!("on purpose") };
+        watched(work, broken.clone()).await;
+        assert!(broken.is_cancelled());
     }
 }

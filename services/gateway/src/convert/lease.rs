@@ -22,11 +22,13 @@ pub(crate) use told::{device_lease, explanation, lease};
 /// The most phones of one lease.
 const MOST_PHONES: usize = 1000;
 /// The most labels of a lease, and the most facts in its context.
-const MOST_ENTRIES: usize = 64;
+const MOST_ENTRIES: usize = 32;
 /// The longest key of one, in bytes.
-const MAX_KEY: usize = 128;
+const MAX_KEY: usize = 63;
 /// The longest value of one, in bytes.
-const MAX_VALUE: usize = 1024;
+const MAX_VALUE: usize = 256;
+/// The longest of all of them together, keys and values, in bytes.
+const MAX_TEXT: usize = 8 << 10;
 /// The longest id of a request, in bytes.
 const MAX_REQUEST_ID: usize = 128;
 /// The longest fact that a phone is selected by, in characters.
@@ -131,6 +133,11 @@ pub(crate) fn create_lease(
     };
     let labels = entries("labels", labels, &mut violations);
     let context = entries("context", context, &mut violations);
+    let are_few = labels.len() <= MOST_ENTRIES && context.len() <= MOST_ENTRIES;
+    if are_few && !fits_a_lease(&labels, &context) {
+        let too_much = format!("must be at most {MAX_TEXT} bytes together with context");
+        violations.add("labels", too_much);
+    }
     let wish = || {
         Some(LeaseWish {
             request_id: request_id?,
@@ -247,9 +254,7 @@ fn entries(
         violations.add(field, format!("must be at most {MOST_ENTRIES}"));
     }
     let fits = |(key, value): (&String, &String)| {
-        (1..=MAX_KEY).contains(&key.len())
-            && value.len() <= MAX_VALUE
-            && !key.contains(char::is_control)
+        (1..=MAX_KEY).contains(&key.len()) && value.len() <= MAX_VALUE
     };
     if !entries.iter().all(fits) {
         violations.add(
@@ -257,7 +262,21 @@ fn entries(
             format!("must have keys of 1 to {MAX_KEY} bytes and values of at most {MAX_VALUE}"),
         );
     }
+    if entries.keys().any(|key| key.contains(char::is_control)) {
+        violations.add(field, "must have keys without control characters");
+    }
     entries.into_iter().collect()
+}
+
+/// Whether a lease can have these labels and this context: every list of leases
+/// has to hold them.
+pub(crate) fn fits_a_lease(
+    labels: &BTreeMap<String, String>,
+    context: &BTreeMap<String, String>,
+) -> bool {
+    let entries = labels.iter().chain(context);
+    let text: usize = entries.map(|(key, value)| key.len() + value.len()).sum();
+    labels.len() <= MOST_ENTRIES && context.len() <= MOST_ENTRIES && text <= MAX_TEXT
 }
 
 /// Which lease is meant.
@@ -332,9 +351,6 @@ pub(crate) fn revoke_lease(
     let asked = asked();
     violations.finish(asked)
 }
-
-/// The most labels of a lease.
-pub(crate) const MOST_LABELS: usize = MOST_ENTRIES;
 
 /// Which leases are asked for.
 pub(crate) fn list_leases(request: pb::ListLeasesRequest) -> Result<LeaseFilter, Vec<Violation>> {

@@ -2,21 +2,15 @@
 
 use fleetgate_identity::Role;
 use fleetgate_lease::{Change, Epoch, Lease, LeaseId, Wants};
-use fleetgate_ledger::LeaseQuery;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
-use prost::Message;
 use tonic::Status;
 
 use super::LeaseApi;
 use crate::access::{Caller, Denial};
-use crate::convert::{LeaseFilter, explanation};
+use crate::convert::explanation;
 use crate::leases::{Explained, LeaseError, LeaseView, Refused, ended};
 use crate::status;
-
-/// How many pages are looked at for one that is not empty, where its caller may
-/// not hear of every lease.
-const LOOKS: u32 = 16;
 
 impl LeaseApi {
     /// What is told of what was not done to a lease; that somebody may not do it
@@ -167,55 +161,6 @@ impl LeaseApi {
             device.lease_id = id.filter(|id| id.parse().is_ok_and(|id| may_hear(&id)));
         }
         told
-    }
-
-    pub(super) async fn list(
-        &self,
-        caller: &Caller,
-        filter: LeaseFilter,
-    ) -> Result<pb::ListLeasesResponse, Status> {
-        let LeaseFilter {
-            states,
-            owner,
-            device,
-            page_size,
-            page_token,
-        } = filter;
-        let device = match device {
-            Some(name) => {
-                let device = self.core.fleet().name(&name);
-                let device = device.filter(|device| self.core.access().may_see(caller, device));
-                Some(device.ok_or_else(|| status::device_unknown(&name, None))?)
-            }
-            None => None,
-        };
-        let mut query = LeaseQuery {
-            states: states.into_iter().map(|state| state.to_string()).collect(),
-            owner,
-            device,
-            page_size: u32::try_from(page_size).unwrap_or(u32::MAX),
-            page_token,
-        };
-        let mut looks = LOOKS;
-        let (seen, next) = loop {
-            let page = self.leases().page(query.clone()).await;
-            let (mut views, next) = page.map_err(|error| status::leases_unread(&error))?;
-            views.retain(|view| self.may_see(caller, &view.lease));
-            looks -= 1;
-            match next {
-                Some(next) if views.is_empty() && looks > 0 => query.page_token = Some(next),
-                next => break (views, next),
-            }
-        };
-        let reply = pb::ListLeasesResponse {
-            leases: seen.iter().map(|view| self.told(view)).collect(),
-            next_page_token: next.map(|token| token.to_string()).unwrap_or_default(),
-        };
-        let (bytes, limit) = (reply.encoded_len(), self.core.max_reply_bytes());
-        if bytes > limit {
-            return Err(status::page_too_large(bytes, limit));
-        }
-        Ok(reply)
     }
 }
 

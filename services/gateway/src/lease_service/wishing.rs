@@ -7,9 +7,9 @@ use fleetgate_lease::{Begin, NewLease, Priority, Reach, Selector, Terms, Wants};
 use tonic::Status;
 
 use super::LeaseApi;
-use crate::access::Caller;
+use crate::access::{Caller, Denial};
 use crate::convert::{LeaseWish, WishedPhones};
-use crate::leases::{Asked, LeaseView, Order, mint, wall_now};
+use crate::leases::{Asked, LeaseError, LeaseView, Order, mint, wall_now};
 use crate::status;
 
 impl LeaseApi {
@@ -62,9 +62,16 @@ impl LeaseApi {
             lease,
             request_id,
             asked,
+            address: caller.address.map(|address| address.to_string()),
         };
         let created = self.leases().create(order).await;
-        created.map_err(|error| status::not_leased(&error, None))
+        created.map_err(|error| {
+            if let LeaseError::Quota { .. } = error {
+                let denial = Denial::of(caller, status::QUOTA_EXCEEDED);
+                self.core.access().denials().record(denial);
+            }
+            status::not_leased(&error, None)
+        })
     }
 
     /// What a caller wants, as far as it may have it, and the same as it was

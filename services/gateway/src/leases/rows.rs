@@ -31,6 +31,9 @@ pub(super) struct Origin {
     pub(super) request_id: Option<String>,
     /// What was asked for; kept with an id only.
     pub(super) asked: Option<Asked>,
+    /// Where the request came from; on record with what was done, and kept no
+    /// longer.
+    pub(super) address: Option<String>,
 }
 
 /// What the ledger keeps and does not understand.
@@ -79,6 +82,7 @@ pub(super) fn read(row: &LeaseRow) -> Result<(Arc<Lease>, Origin), UnreadableLea
     let origin = Origin {
         request_id: row.request_id.clone(),
         asked: body.asked,
+        address: None,
     };
     Ok((Arc::new(body.lease), origin))
 }
@@ -130,7 +134,10 @@ fn detail(lease: &Lease, what: What, now: bool) -> Map<String, Value> {
                     let wanted: Vec<_> = wanted.iter().map(ToString::to_string).collect();
                     put("devices", json!(wanted));
                 }
-                Wants::Matching { count, .. } => put("count", json!(count)),
+                Wants::Matching { selector, count } => {
+                    put("count", json!(count));
+                    put("selector", json!(selector));
+                }
             }
             put("priority", json!(lease.priority()));
             put("context", json!(lease.context()));
@@ -197,6 +204,7 @@ mod tests {
         let origin = Origin {
             request_id: Some("build-7".to_owned()),
             asked: None,
+            address: None,
         };
         let row = row(&granted, &origin);
         assert_eq!((row.state.as_str(), row.is_open), ("ACTIVE", true));

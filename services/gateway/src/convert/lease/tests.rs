@@ -63,7 +63,7 @@ fn a_wish_is_taken_as_it_is_and_what_is_absent_stays_absent() {
         max_duration: Some(seconds(60)),
         queue_timeout: Some(seconds(0)),
         begin_time: Some(begin.into()),
-        labels: entries_of(64, ""),
+        labels: entries_of(32, ""),
         context: entries_of(1, "7"),
         ..request(matching(0, pb::DeviceSelector::default()))
     });
@@ -77,7 +77,7 @@ fn a_wish_is_taken_as_it_is_and_what_is_absent_stays_absent() {
     assert_eq!(wish.max_duration, Some(Duration::from_secs(60)));
     assert_eq!(wish.queue_timeout, Some(Duration::ZERO));
     assert_eq!(wish.begin, Some(begin));
-    assert_eq!((wish.labels.len(), wish.context.len()), (64, 1));
+    assert_eq!((wish.labels.len(), wish.context.len()), (32, 1));
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn everything_that_is_wrong_with_a_wish_is_told_at_once() {
         max_duration: Some(seconds(-1)),
         queue_timeout: Some(seconds(24 * 3600 + 1)),
         begin_time: Some((now() + Duration::from_secs(30 * 24 * 3600 + 1)).into()),
-        labels: entries_of(65, ""),
-        context: entries_of(1, &"x".repeat(1025)),
+        labels: entries_of(33, ""),
+        context: entries_of(1, &"x".repeat(257)),
     };
     let fields = [
         "request_id",
@@ -162,9 +162,9 @@ fn keys_and_values_are_bounded_in_bytes() {
             ..request(devices(&["left"]))
         })
     };
-    assert!(labels(128, 1024).is_empty());
-    assert_eq!(labels(129, 0), ["labels"]);
-    assert_eq!(labels(1, 1025), ["labels"]);
+    assert!(labels(63, 256).is_empty());
+    assert_eq!(labels(64, 0), ["labels"]);
+    assert_eq!(labels(1, 257), ["labels"]);
     assert_eq!(labels(0, 0), ["labels"]);
 }
 
@@ -240,4 +240,38 @@ fn leases_are_listed_by_states_of_this_api() {
     });
     let wrong: Vec<_> = wrong.unwrap_err().into_iter().map(|w| w.field).collect();
     assert_eq!(wrong, ["page_size", "page_token"]);
+}
+
+#[test]
+fn what_a_lease_says_of_itself_is_bounded_in_all() {
+    let both = |labels, context| {
+        wrong_or_not(pb::CreateLeaseRequest {
+            labels,
+            context,
+            ..request(devices(&["left"]))
+        })
+    };
+    // 16 keys of 2 or 3 bytes and their values are 4,134 bytes.
+    let half = || entries_of(16, &"v".repeat(253));
+    let less = || entries_of(15, &"v".repeat(253));
+    assert_eq!(both(half(), less()), Vec::<String>::new());
+    assert_eq!(both(half(), entries_of(17, &"v".repeat(253))), ["labels"]);
+}
+
+#[test]
+fn a_key_is_said_to_be_too_long_or_to_hold_what_cannot_be_seen() {
+    let told = |key: &str| {
+        let labels = HashMap::from([(key.to_owned(), String::new())]);
+        let asked = pb::CreateLeaseRequest {
+            labels,
+            ..request(devices(&["left"]))
+        };
+        let wrong = create_lease(asked, &LeasesSection::default(), now()).unwrap_err();
+        let words: Vec<_> = wrong.into_iter().map(|wrong| wrong.description).collect();
+        words.join("; ")
+    };
+    let unseen = "must have keys without control characters";
+    assert_eq!(told("a\u{7}b"), unseen);
+    assert!(told(&"k".repeat(64)).contains("63 bytes"));
+    assert!(!told(&"k".repeat(64)).contains(unseen));
 }

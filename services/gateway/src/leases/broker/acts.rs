@@ -142,7 +142,13 @@ impl Broker {
         let origin = self.origins.get(id).cloned().unwrap_or_default();
         let by_force = self.by_force.as_ref() == Some(id);
         let operation = operation(lease, what, by_force);
-        let operation = operation.map(|operation| (id.clone(), operation));
+        let operation = operation.map(|mut operation| {
+            if let (What::Created, Some(address)) = (what, &origin.address) {
+                let detail = &mut operation.detail;
+                detail.insert("address".to_owned(), address.clone().into());
+            }
+            (id.clone(), operation)
+        });
         self.gathered.operations.extend(operation);
         self.gathered.rows.put(id.clone(), row(lease, &origin));
     }

@@ -60,6 +60,8 @@ pub(crate) struct Order {
     /// What makes a repetition safe, if anything does.
     pub(crate) request_id: Option<String>,
     pub(crate) asked: Asked,
+    /// Where its caller calls from.
+    pub(crate) address: Option<String>,
 }
 
 /// A lease, and why it waits.

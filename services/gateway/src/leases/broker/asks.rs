@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use fleetgate_lease::{
-    Change, EndReason, Epoch, Input, Lease, LeaseId, LeaseState, Refused as Unfit,
+    Change, EndReason, Epoch, Explanation, Input, Lease, LeaseId, LeaseState, Obstacle,
+    Refused as Unfit,
 };
 use tokio::sync::oneshot;
 
 use super::Broker;
 use super::ask::{Answer, Ask, Explained, LeaseError, Order, To};
 use super::outbox::Effect;
-use crate::convert::MOST_LABELS;
+use crate::convert::fits_a_lease;
 use crate::leases::refused::{Refused, how_it_ended};
 use crate::leases::rows::{Origin, forced};
 
@@ -82,6 +83,7 @@ impl Broker {
             lease,
             request_id,
             asked,
+            address,
         } = order;
         let request = request_id.clone().map(|id| (lease.owner.clone(), id));
         if let Some(request) = &request {
@@ -116,6 +118,7 @@ impl Broker {
         let origin = Origin {
             asked: request_id.is_some().then_some(asked),
             request_id,
+            address,
         };
         self.origins.insert(id.clone(), origin);
         if let Some(request) = &request {
@@ -171,11 +174,10 @@ impl Broker {
         if let Some(end) = lease.end() {
             return Err(how_it_ended(&lease, end).into());
         }
-        let kept = lease.labels().keys();
-        let kept = kept.filter(|key| {
-            !change.remove_labels.contains(*key) && !change.set_labels.contains_key(*key)
-        });
-        if kept.count() + change.set_labels.len() > MOST_LABELS {
+        let mut labels = lease.labels().clone();
+        labels.retain(|key, _| !change.remove_labels.contains(key));
+        labels.extend(change.set_labels.clone());
+        if !fits_a_lease(&labels, lease.context()) {
             return Err(LeaseError::TooManyLabels);
         }
         let id = id.clone();
@@ -245,7 +247,8 @@ impl Broker {
     fn explain(&mut self, id: &LeaseId, to: oneshot::Sender<Option<Explained>>) {
         let explained = || {
             let view = self.board.get(id)?;
-            let why = self.scheduler.explain(id, self.clock.now())?;
+            let mut why = self.scheduler.explain(id, self.clock.now())?;
+            as_told(&view.lease, &mut why);
             Some(Explained { view, why })
         };
         // Whoever asked may have stopped waiting.
@@ -280,6 +283,23 @@ impl Broker {
                 told.map_or(LeaseError::NotOpen, LeaseError::Refused)
             }
             Unfit::NotFound | Unfit::NotWaiting | Unfit::Unusable(_) => unfit.into(),
+        }
+    }
+}
+
+/// Puts why a lease waits as if nothing had been decided that is not on record:
+/// whoever is told of it is told of a lease that waits, although its phones are
+/// its own by now.
+fn as_told(lease: &Lease, why: &mut Explanation) {
+    why.state = lease.state();
+    if lease.epoch().is_some() {
+        return;
+    }
+    for device in &mut why.devices {
+        if let Obstacle::Leased { lease: holder, .. } = &device.obstacle
+            && holder == lease.id()
+        {
+            device.obstacle = Obstacle::Busy;
         }
     }
 }

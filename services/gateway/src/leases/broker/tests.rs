@@ -24,6 +24,7 @@ use crate::metrics::{Metrics, counters};
 use crate::pending::Pending;
 use crate::recorder::Recorder;
 
+mod answers;
 mod flow;
 mod opening;
 mod recovery;
@@ -56,7 +57,8 @@ impl Bench {
     async fn over(directory: TempDir, phones: &[u64]) -> Self {
         let (mut bench, unbegun, fleet) = Self::set_up(directory, phones).await;
         let meters = bench.around.3.leases();
-        bench.task = Some(unbegun.begin(fleet, bench.feed.clone(), meters, MOST));
+        let broken = CancellationToken::new();
+        bench.task = Some(unbegun.begin(fleet, bench.feed.clone(), meters, MOST, broken));
         bench.ready();
         bench
     }
@@ -228,6 +230,7 @@ fn order(lease: NewLease, request_id: Option<&str>) -> Order {
         lease,
         request_id,
         asked,
+        address: Some("192.0.2.1:7".to_owned()),
     }
 }
 

@@ -176,7 +176,7 @@ fn what_is_told_of_a_ledger_that_takes_nothing_says_what_has_come_of_it() {
         assert_eq!(reason(&status), "LEDGER_UNAVAILABLE", "{error}");
         meta(&status, "hint")
     };
-    let error = || fleetgate_ledger::LedgerError::Interrupted;
+    let error = || LedgerError::Interrupted;
     let unwritten = |ended| LeaseError::Unwritten {
         error: error(),
         ended,
