@@ -12,6 +12,10 @@
 //!                         └─► handler, with its Caller
 //! ```
 //!
+//! Where the keys of an issuer have to be fetched, to know who calls takes up to
+//! five seconds, whatever the caller's deadline: that has begun by then, and a
+//! command whose deadline passes meanwhile is answered with its fate.
+//!
 //! Credentials end here: the header is taken out of the request, so that nothing
 //! below can tell of it. What they are kept for is to ask again while a stream
 //! lasts ([`lasting`](super::lasting)).
@@ -39,7 +43,6 @@ use tracing::Span;
 use super::lasting::until;
 use super::tls::PeerCertificate;
 use crate::access::{Access, Caller, Denial, Rule, find};
-use crate::deadline::Deadline;
 use crate::status;
 
 /// What decides on calls. Clones share it.
@@ -234,12 +237,8 @@ where
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         let Admission(keepers) = self.admission.clone();
-        // Whoever vouches for callers may take longer than a caller waits.
-        let deadline = request.extensions().get().copied();
-        let deadline = deadline.unwrap_or_else(Deadline::default);
         async move {
-            let admitted = keepers.admit(&shown, row.path, row.rule);
-            match deadline.bound(admitted).await {
+            match keepers.admit(&shown, row.path, row.rule).await {
                 Ok(caller) => {
                     request.extensions_mut().insert(caller.clone());
                     let reply = inner.call(request).await?;

@@ -14,7 +14,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_types::StatusExt;
 
-use crate::guarded::{Clients, Guarded, Raw, code, everywhere, pause, soon, token};
+use crate::guarded::{Clients, Guarded, Raw, code, detail, everywhere, pause, soon, token};
 use crate::support::{reason, stuck, tap};
 
 const LOOK: &str = "/fleetgate.v1.FleetService/GetGateway";
@@ -157,6 +157,23 @@ async fn a_principal_has_so_many_commands_under_way_and_no_more() {
     request.set_timeout(Duration::from_millis(50));
     let late = others.automation.tap(request).await.unwrap_err();
     assert_ne!(late.code(), Code::ResourceExhausted, "another has its own");
+    let recorded = async {
+        let denied = pb::ListOperationsRequest {
+            who: "token:one".to_owned(),
+            what: "deny-call".to_owned(),
+            ..pb::ListOperationsRequest::default()
+        };
+        loop {
+            let listed = others.ledger.list_operations(denied.clone()).await;
+            match listed.unwrap().into_inner().operations.pop() {
+                Some(operation) => break operation,
+                None => pause().await,
+            }
+        }
+    };
+    let recorded = soon("the record", recorded).await;
+    let reason = detail(&recorded.operation.unwrap(), "reason");
+    assert_eq!(reason.as_deref(), Some("QUOTA_EXCEEDED"));
     gateway.shutdown().await;
     while let Some(answer) = waiting.join_next().await {
         answer.unwrap().unwrap_err();

@@ -4,9 +4,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64_simd::URL_SAFE_NO_PAD;
 use fleetgate_identity::Role;
+use http::{HeaderMap, HeaderValue};
 use rcgen::{KeyPair, PKCS_ED25519, PublicKeyData, SigningKey};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tonic::Code;
 
 use crate::guarded::{Guarded, Raw, code, config, detail, everywhere, token, tokens};
@@ -178,5 +184,51 @@ async fn every_way_to_be_nobody_is_refused_and_on_record_with_the_reason() {
         let told = format!("{denial:?}");
         assert!(secret.len() < 20 || !told.contains(secret), "{told}");
     }
+    guarded.gateway.shutdown().await;
+}
+
+/// What is answered once the keys of the issuer are given away, which takes until
+/// `released`.
+async fn vouch(listener: TcpListener, keys: String, released: oneshot::Receiver<()>) {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    released.await.unwrap();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{keys}",
+        keys.len()
+    );
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    // Until the other side has gone, too.
+    stream.read_to_end(&mut Vec::new()).await.ok();
+}
+
+#[tokio::test]
+async fn a_callers_deadline_counts_from_its_call_however_long_it_takes_to_know_who_calls() {
+    let issuer = Issuer::new();
+    let keys = std::fs::read_to_string(issuer.directory.path().join("keys.json")).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let section = format!(
+        "auth.oidc.issuer = \"{ISSUER}\"\nauth.oidc.audience = \"fleetgate\"\n\
+         auth.oidc.jwks = \"http://{}/keys\"\nauth.oidc.roles_claim = \"groups\"\n",
+        listener.local_addr().unwrap()
+    );
+    let (release, released) = oneshot::channel();
+    let mut vouching = JoinSet::new();
+    vouching.spawn(vouch(listener, keys, released));
+    let guarded = Guarded::start(&section).await;
+    let mut headers = HeaderMap::new();
+    let jwt = issuer.sign(&claims("alice", &["viewer"], 0, 60));
+    headers.insert("authorization", jwt.parse().unwrap());
+    let mut hurried = headers.clone();
+    hurried.insert("grpc-timeout", HeaderValue::from_static("100m"));
+    let mut raw = Raw::to(&guarded.gateway).await;
+    let (status, ()) = tokio::join!(raw.call(VIEWER, hurried), async {
+        sleep(Duration::from_secs(1)).await;
+        release.send(()).unwrap();
+    });
+    let status = status.unwrap();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
+    let patient = raw.call(VIEWER, headers).await;
+    assert_eq!(code(patient.as_ref()), Code::Ok, "{patient:?}");
+    drop(raw);
     guarded.gateway.shutdown().await;
 }
