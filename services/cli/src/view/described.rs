@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::output::{clean, lines, pairs};
 use crate::view::device::{DeviceView, label, labels};
+use crate::view::lease::LeaseView;
 use crate::view::transition::{self, TransitionView};
 use crate::{when, words};
 
@@ -19,6 +20,7 @@ mod tests;
 pub(crate) struct DescribedView {
     #[serde(flatten)]
     device: DeviceView,
+    lease: Option<LeaseView>,
     /// The newest first.
     transitions: Vec<TransitionView>,
     /// For people.
@@ -30,10 +32,11 @@ impl DescribedView {
     /// What a gateway says of a phone; ages are counted up to `now`.
     pub(crate) fn new(
         device: pb::Device,
+        lease: Option<pb::Lease>,
         transitions: Vec<pb::DeviceTransition>,
         now: SystemTime,
     ) -> Self {
-        let mut text = about(&device, now);
+        let mut text = about(&device, lease.as_ref(), now);
         if let Some(runner) = &device.runner {
             text += &about_runner(runner, device.runner_port, now);
         }
@@ -45,6 +48,7 @@ impl DescribedView {
         }
         Self {
             device: device.into(),
+            lease: lease.map(LeaseView::from),
             transitions,
             text,
         }
@@ -72,7 +76,7 @@ fn indented<'a>(text: impl IntoIterator<Item = &'a str>) -> String {
     lines(text.into_iter().map(|line| format!("  {line}")))
 }
 
-fn about(device: &pb::Device, now: SystemTime) -> String {
+fn about(device: &pb::Device, lease: Option<&pb::Lease>, now: SystemTime) -> String {
     let state = joined([
         Some(words::device_state(device.state)),
         Some(device.state_reason.clone()).filter(|reason| !reason.is_empty()),
@@ -122,11 +126,26 @@ fn about(device: &pb::Device, now: SystemTime) -> String {
                 ("labels", labels),
                 ("trusted", trusted),
                 ("cordoned", cordon),
+                ("leased", lease.map(held_by)),
                 ("in flight", device.command_in_flight.clone()),
                 ("queued", queued),
             ],
         )
     )
+}
+
+/// Who has a phone, in a few words.
+fn held_by(lease: &pb::Lease) -> String {
+    joined([
+        Some(format!("by {}", lease.owner)),
+        Some(lease.id.clone()),
+        Some(format!("epoch {}", lease.epoch)),
+        (lease.state() != pb::LeaseState::Active).then(|| words::lease_state(lease.state)),
+        lease
+            .expire_time
+            .and_then(when::stamp)
+            .map(|until| format!("until {until}")),
+    ])
 }
 
 fn about_runner(runner: &pb::Runner, port: Option<u32>, now: SystemTime) -> String {

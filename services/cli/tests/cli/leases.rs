@@ -86,6 +86,8 @@ async fn whoever_has_the_lease_drives_the_phone_and_nobody_else_does() {
     // Whoever only looks needs none.
     assert_eq!(eve.ask(&["tree", DEVICE, "--app", APP]).await.code, 0);
 
+    let described = eve.done(&["describe", DEVICE]).await;
+    assert_eq!(described["lease"]["lease_id"], lease["lease_id"]);
     let listed = eve.done(&["lease", "ls"]).await;
     assert_eq!(id(&listed["leases"][0]), id(&lease));
     let renewed = ci.done(&["lease", "renew", id(&lease)]).await;
