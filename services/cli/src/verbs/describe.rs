@@ -5,8 +5,7 @@ use std::time::SystemTime;
 use anyhow::Context as _;
 use clap::Args;
 use fleetgate_proto::v1::{
-    Device, DeviceTransition, GetDeviceRequest, Lease, LeaseState, ListDeviceTransitionsRequest,
-    ListLeasesRequest,
+    Device, DeviceTransition, GetDeviceRequest, ListDeviceTransitionsRequest,
 };
 
 use crate::args::ShortOutput;
@@ -40,8 +39,7 @@ impl Describe {
         let device = get(&client, &self.device).await?;
         let device = device.context("the gateway answered without a phone")?;
         let transitions = transitions(&client, &device.udid, self.history).await?;
-        let lease = lease(&client, &device.udid).await?;
-        let view = DescribedView::new(device, lease, transitions, SystemTime::now());
+        let view = DescribedView::new(device, transitions, SystemTime::now());
         print(context.format, &view, DescribedView::text)
     }
 }
@@ -54,21 +52,6 @@ pub(crate) async fn get(client: &Client, device: &str) -> Result<Option<Device>,
     let reply = client.fleet().get_device(client.request(request)).await;
     let reply = reply.map_err(|status| client.rejected(&status, Asked::nothing()))?;
     Ok(reply.into_inner().device)
-}
-
-/// The lease that has a phone, if one does and the caller may see it.
-async fn lease(client: &Client, device: &str) -> Result<Option<Lease>, Rejected> {
-    let request = ListLeasesRequest {
-        states: [LeaseState::Active, LeaseState::Draining]
-            .map(i32::from)
-            .to_vec(),
-        device: device.to_owned(),
-        page_size: 1,
-        ..ListLeasesRequest::default()
-    };
-    let reply = client.leases().list_leases(client.request(request)).await;
-    let reply = reply.map_err(|status| client.rejected(&status, Asked::nothing()))?;
-    Ok(reply.into_inner().leases.into_iter().next())
 }
 
 /// At most `limit` of a phone's transitions, the newest first.

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::output::{clean, lines, pairs};
 use crate::view::device::{DeviceView, label, labels};
-use crate::view::lease::LeaseView;
 use crate::view::transition::{self, TransitionView};
 use crate::{when, words};
 
@@ -20,7 +19,6 @@ mod tests;
 pub(crate) struct DescribedView {
     #[serde(flatten)]
     device: DeviceView,
-    lease: Option<LeaseView>,
     /// The newest first.
     transitions: Vec<TransitionView>,
     /// For people.
@@ -32,11 +30,10 @@ impl DescribedView {
     /// What a gateway says of a phone; ages are counted up to `now`.
     pub(crate) fn new(
         device: pb::Device,
-        lease: Option<pb::Lease>,
         transitions: Vec<pb::DeviceTransition>,
         now: SystemTime,
     ) -> Self {
-        let mut text = about(&device, lease.as_ref(), now);
+        let mut text = about(&device, now);
         if let Some(runner) = &device.runner {
             text += &about_runner(runner, device.runner_port, now);
         }
@@ -48,7 +45,6 @@ impl DescribedView {
         }
         Self {
             device: device.into(),
-            lease: lease.map(LeaseView::from),
             transitions,
             text,
         }
@@ -76,7 +72,7 @@ fn indented<'a>(text: impl IntoIterator<Item = &'a str>) -> String {
     lines(text.into_iter().map(|line| format!("  {line}")))
 }
 
-fn about(device: &pb::Device, lease: Option<&pb::Lease>, now: SystemTime) -> String {
+fn about(device: &pb::Device, now: SystemTime) -> String {
     let state = joined([
         Some(words::device_state(device.state)),
         Some(device.state_reason.clone()).filter(|reason| !reason.is_empty()),
@@ -126,7 +122,7 @@ fn about(device: &pb::Device, lease: Option<&pb::Lease>, now: SystemTime) -> Str
                 ("labels", labels),
                 ("trusted", trusted),
                 ("cordoned", cordon),
-                ("leased", lease.map(held_by)),
+                ("leased", device.lease.as_ref().map(held_by)),
                 ("in flight", device.command_in_flight.clone()),
                 ("queued", queued),
             ],
@@ -135,16 +131,15 @@ fn about(device: &pb::Device, lease: Option<&pb::Lease>, now: SystemTime) -> Str
 }
 
 /// Who has a phone, in a few words.
-fn held_by(lease: &pb::Lease) -> String {
+fn held_by(lease: &pb::DeviceLease) -> String {
     joined([
         Some(format!("by {}", lease.owner)),
-        Some(lease.id.clone()),
+        Some(lease.lease_id.clone()),
         Some(format!("epoch {}", lease.epoch)),
-        (lease.state() != pb::LeaseState::Active).then(|| words::lease_state(lease.state)),
-        lease
-            .expire_time
-            .and_then(when::stamp)
-            .map(|until| format!("until {until}")),
+        Some(match lease.until.and_then(when::stamp) {
+            Some(until) => format!("until {until}"),
+            None => "until its last command has ended".to_owned(),
+        }),
     ])
 }
 

@@ -35,6 +35,7 @@ pub(crate) struct DeviceView {
     trusted: Option<bool>,
     labels: BTreeMap<String, String>,
     cordon: Option<CordonView>,
+    lease: Option<HolderView>,
     runner: Option<RunnerView>,
     alarms: Vec<AlarmView>,
 }
@@ -45,6 +46,15 @@ struct CordonView {
     reason: String,
     who: String,
     time: Option<String>,
+    until: Option<String>,
+}
+
+/// The lease that has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct HolderView {
+    lease_id: String,
+    owner: String,
+    epoch: u64,
     until: Option<String>,
 }
 
@@ -103,6 +113,7 @@ impl From<pb::Device> for DeviceView {
             trusted: device.trusted,
             labels: device.labels.into_iter().collect(),
             cordon: device.cordon.map(CordonView::from),
+            lease: device.lease.map(HolderView::from),
             runner: device.runner.map(RunnerView::from),
             alarms: device.alarms.into_iter().map(AlarmView::from).collect(),
         }
@@ -116,6 +127,17 @@ impl From<pb::Cordon> for CordonView {
             who: cordon.who,
             time: cordon.time.and_then(when::stamp),
             until: cordon.until.and_then(when::stamp),
+        }
+    }
+}
+
+impl From<pb::DeviceLease> for HolderView {
+    fn from(lease: pb::DeviceLease) -> Self {
+        Self {
+            lease_id: lease.lease_id,
+            owner: lease.owner,
+            epoch: lease.epoch,
+            until: lease.until.and_then(when::stamp),
         }
     }
 }

@@ -31,7 +31,7 @@ fn history() -> Vec<DeviceTransition> {
 
 #[test]
 fn a_phone_that_is_well_is_told_in_sections() {
-    let view = DescribedView::new(anna(), None, history(), now());
+    let view = DescribedView::new(anna(), history(), now());
     assert_eq!(
         view.text(),
         "anna (00008110-000978540290401E)\n\
@@ -63,7 +63,7 @@ fn a_phone_that_is_well_is_told_in_sections() {
 
 #[test]
 fn whatever_is_wrong_with_a_phone_is_told() {
-    let text = DescribedView::new(bert(), None, Vec::new(), now()).text();
+    let text = DescribedView::new(bert(), Vec::new(), now()).text();
     assert_eq!(
         text,
         "bert (00008020-00060D691AD8003A)\n\
@@ -93,7 +93,7 @@ fn whatever_is_wrong_with_a_phone_is_told() {
 
 #[test]
 fn json_is_the_phone_and_its_transitions() {
-    let json = serde_json::to_value(DescribedView::new(anna(), None, history(), now())).unwrap();
+    let json = serde_json::to_value(DescribedView::new(anna(), history(), now())).unwrap();
     assert_eq!(json["udid"], anna().udid);
     assert_eq!(json["transitions"][0]["seq"], 9);
     assert_eq!(json["transitions"][1]["detail"], "by cable");
@@ -101,15 +101,17 @@ fn json_is_the_phone_and_its_transitions() {
 
 #[test]
 fn a_phone_that_somebody_has_is_said_to_be_theirs() {
-    let lease = pb::Lease {
-        id: "l-1".to_owned(),
-        state: pb::LeaseState::Active.into(),
+    let lease = pb::DeviceLease {
+        lease_id: "l-1".to_owned(),
         owner: "token:ci".to_owned(),
         epoch: 7,
-        expire_time: Some(at(60)),
-        ..pb::Lease::default()
+        until: Some(at(60)),
     };
-    let view = DescribedView::new(anna(), Some(lease), Vec::new(), now());
+    let held = pb::Device {
+        lease: Some(lease),
+        ..anna()
+    };
+    let view = DescribedView::new(held, Vec::new(), now());
     let text = view.text();
     assert!(
         text.contains("leased:  by token:ci, l-1, epoch 7, until 2026-11-30T12:01:00.000Z\n"),

@@ -91,6 +91,12 @@ pub(crate) fn remarks(device: &Device) -> Vec<String> {
         .filter(|(set, _)| *set)
         .map(|(_, flag)| flag.to_owned())
         .collect();
+    remarks.extend(
+        device
+            .lease
+            .as_ref()
+            .map(|lease| format!("leased by {}", lease.owner)),
+    );
     if device.queued_commands > 0 {
         remarks.push(format!("{} queued", device.queued_commands));
     }

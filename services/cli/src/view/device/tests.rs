@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use fleetgate_proto::v1::{
-    Alarm, Cordon, Device, DeviceState, LaunchFailure, LaunchKind, MuxHost, Runner,
+    Alarm, Cordon, Device, DeviceLease, DeviceState, LaunchFailure, LaunchKind, MuxHost, Runner,
 };
 use prost_types::Timestamp;
 use serde_json::json;
@@ -141,6 +141,15 @@ fn a_phone_is_one_line_of_a_table_that_fits_120_columns() {
          00008110-000978540290401E                 anna   ready        RUNNER_READY  1h   local   iPhone14,5 18.1  pool=ci,rack=a3  -\n\
          a1b2c3d4e5f60718293a4b5c6d7e8f9001122334  -      detached     UNPLUGGED     5s   -       -                -                -\n"
     );
+    let lease = DeviceLease {
+        owner: "token:ci".to_owned(),
+        ..DeviceLease::default()
+    };
+    let held = Device {
+        lease: Some(lease),
+        ..anna()
+    };
+    assert_eq!(remarks(&held), ["leased by token:ci"]);
     let unreachable = Device {
         state: DeviceState::Attached.into(),
         state_reason: "RUNNER_UNREACHABLE".to_owned(),
@@ -229,6 +238,7 @@ fn json_has_everything_under_stable_keys() {
             "trusted": true,
             "labels": { "pool": "ci", "rack": "a3" },
             "cordon": null,
+            "lease": null,
             "runner": {
                 "launch_kind": "command",
                 "launches": 2,
