@@ -160,3 +160,6 @@ impl Referee {
         self.violations.push(wrong);
     }
 }
+
+#[cfg(test)]
+mod tests;

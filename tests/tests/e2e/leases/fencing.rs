@@ -295,3 +295,44 @@ async fn a_command_that_is_asked_for_again_is_answered_whoever_has_the_phone_by_
     other.assert(&stage, "another").await;
     stage.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_was_never_granted_is_good_for_nothing_either() {
+    let stage = Stage::plain(1).await;
+    let (anna, berta, udid) = (stage.anna(), stage.berta(), stage.rig.udid(0));
+    let held = berta.take(any(1)).await;
+    let cancelled = anna.queue(any(1)).await;
+    anna.release(&cancelled.id).await.unwrap();
+    let revoked = anna.queue(any(1)).await;
+    let told = stage.boss().revoke(&revoked.id, RevokeMode::Drain).await;
+    told.unwrap();
+    let now = pb::CreateLeaseRequest {
+        queue_timeout: seconds(0),
+        ..any(1)
+    };
+    let overdue = anna.ask(now).await.unwrap();
+    let impossible = anna.ask(any(2)).await.unwrap();
+    berta.release(&held.id).await.unwrap();
+    let (denied, failed) = (Code::PermissionDenied, Code::FailedPrecondition);
+    for (n, (lease, code, reason)) in [
+        (&cancelled, denied, "LEASE_RELEASED"),
+        (&revoked, denied, "LEASE_REVOKED"),
+        (&overdue, denied, "LEASE_EXPIRED"),
+        (&impossible, failed, "LEASE_NOT_ACTIVE"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let never = KeptOut {
+            who: &anna,
+            device: &udid,
+            kind: CommandKind::Tap,
+            lease: by(lease),
+            code,
+            reason,
+        };
+        never.assert(&stage, &format!("never-{n}")).await;
+    }
+    assert_eq!(stage.rig.phone(0).effects().len(), 0);
+    stage.stop().await;
+}

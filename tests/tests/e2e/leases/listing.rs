@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fleetgate_proto::v1 as pb;
-use fleetgate_proto::v1::DeviceObstacle::{Busy, Cordoned, Detached, Leased, Reserved};
+use fleetgate_proto::v1::DeviceObstacle::{
+    Busy, Cordoned, Detached, Leased, Quarantined, Reserved,
+};
 use fleetgate_proto::v1::{DeviceObstacle, DeviceState, LeaseState};
 use fleetgate_runner::CommandKind;
 use fleetgate_simulator::{Fault, Injection};
 use fleetgate_tests::facts::moment;
-use fleetgate_tests::leasing::{Caller, any, seconds, these};
+use fleetgate_tests::leasing::{self, Caller, any, seconds, these};
 use fleetgate_tests::mirror::Mirror;
+use fleetgate_tests::{launching, plain_lab};
 use tonic::Code;
 
 use super::{Stage, in_hand};
@@ -181,5 +184,40 @@ async fn why_a_lease_waits_is_told_in_words_and_phone_by_phone() {
     berta.release(&waits.id).await.unwrap();
     let why = berta.explain(&waits.id).await;
     assert_eq!(why.summary, "it does not wait: it is RELEASED");
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_phone_whose_runner_does_not_come_up_is_granted_when_it_has() {
+    let mut lab = plain_lab(2, 0.02);
+    lab.phones[0].locked = true;
+    let mut cast = None;
+    let rig = launching::rig(lab, |config| cast = Some(leasing::attend(config))).await;
+    let stage = Stage::of((rig, cast.unwrap()));
+    let (anna, berta) = (stage.anna(), stage.berta());
+    let udids = [stage.rig.udid(0), stage.rig.udid(1)];
+    let mut mirror = Mirror::follow(stage.rig.channel()).await;
+    mirror.until_state(&udids[1], DeviceState::Ready).await;
+    mirror
+        .until_state(&udids[0], DeviceState::Quarantined)
+        .await;
+    assert_eq!(anna.take(any(1)).await.devices, [udids[1].as_str()]);
+    let waits = berta.queue(any(1)).await;
+    let why = berta.explain(&waits.id).await;
+    assert_eq!(obstacles(&why), [Quarantined, Leased]);
+    let (said, then) = why.summary.split_once(" until ").unwrap();
+    assert_eq!(said, "2 match, 1 wanted: 1 leased");
+    assert!(then.ends_with("Z, 1 quarantined"), "{then}");
+
+    stage.rig.phone(0).set_locked(false);
+    let request = pb::RecycleRunnerRequest {
+        device: udids[0].clone(),
+        reason: "unlocked".to_owned(),
+        force: false,
+    };
+    stage.boss().fleet().recycle_runner(request).await.unwrap();
+    let granted = berta.until(&waits.id, LeaseState::Active).await;
+    assert_eq!(granted.devices, udids[..1]);
+    assert_eq!(berta.device(&udids[0]).await.state(), DeviceState::Ready);
     stage.stop().await;
 }

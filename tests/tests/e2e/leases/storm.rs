@@ -12,7 +12,7 @@ use fleetgate_proto::v1::{Lease, LeaseState, RevokeMode};
 use fleetgate_runner::CommandKind;
 use fleetgate_simulator::{Fault, Injection, Phone};
 use fleetgate_tests::leasing::referee::Referee;
-use fleetgate_tests::leasing::{self, Caller, Cast, any, by, seconds, span, these};
+use fleetgate_tests::leasing::{self, Caller, Cast, Log, any, by, seconds, span, these};
 use fleetgate_tests::{pause, plain_lab, soon};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -45,19 +45,26 @@ struct Rager {
     name: String,
     udids: Vec<String>,
     rng: StdRng,
-    /// What it has asked for and not given back, as it was told last.
-    leases: Vec<Lease>,
+    /// What it has asked for and not seen the end of.
+    leases: Vec<String>,
     sent: Vec<Sent>,
 }
 
 impl Rager {
     async fn rage(mut self) -> Vec<Sent> {
         for n in 0..ACTS {
+            // Few enough that phones change hands.
+            if self
+                .rng
+                .random_bool(if self.leases.is_empty() { 0.7 } else { 0.1 })
+            {
+                self.want().await;
+                continue;
+            }
             match self.rng.random_range(0..10) {
-                0..=2 => self.want().await,
-                3 => self.give_back().await,
-                4 => self.keep().await,
-                5 => self.lose().await,
+                0 => self.give_back().await,
+                1 => self.keep().await,
+                2 => self.lose().await,
                 _ => self.drive(n).await,
             }
         }
@@ -67,7 +74,7 @@ impl Rager {
     async fn want(&mut self) {
         let rng = &mut self.rng;
         let wanted = match rng.random_range(0..3) {
-            0 => any(rng.random_range(1..=3)),
+            0 => any(rng.random_range(1..=2)),
             _ => {
                 let count = rng.random_range(1..=2);
                 let udids: Vec<_> = self.udids.sample(rng, count).collect();
@@ -75,21 +82,31 @@ impl Rager {
             }
         };
         let wish = pb::CreateLeaseRequest {
-            ttl: seconds(rng.random_range(1..=3)),
-            queue_timeout: span(Duration::from_millis(rng.random_range(0..2_000))),
+            ttl: seconds(rng.random_range(1..=4)),
+            queue_timeout: span(Duration::from_millis(rng.random_range(0..1_500))),
             priority: rng.random_range(0..3),
             ..wanted
         };
         let lease = self.who.ask(wish).await.unwrap();
-        self.leases.push(lease);
+        if lease.state() == LeaseState::Queued && self.rng.random_bool(0.8) {
+            let mut watch = self.who.watch(&lease.id).await;
+            let waits = |log: &Log| {
+                let last = log.news.last();
+                last.is_none_or(|told| told.lease.state() == LeaseState::Queued)
+            };
+            watch.wait("its turn", |log| !waits(log)).await;
+        }
+        self.leases.push(lease.id);
     }
 
-    /// One of its leases as it is by now.
+    /// One of its leases as it is by now. One that has ended is looked at once
+    /// more.
     async fn look(&mut self) -> Option<Lease> {
-        let id = self.leases.choose(&mut self.rng)?.id.clone();
+        let id = self.leases.choose(&mut self.rng)?.clone();
         let lease = self.who.get(&id).await;
-        let mut own = self.leases.iter_mut();
-        *own.find(|own| own.id == id)? = lease.clone();
+        if lease.state() > LeaseState::Active {
+            self.leases.retain(|own| *own != id);
+        }
         Some(lease)
     }
 
@@ -212,7 +229,7 @@ async fn whatever_twenty_callers_do_each_phone_is_driven_by_its_holder_of_the_mo
     let phones = stage.rig.lab.phones();
     for phone in &phones {
         for _ in 0..20 {
-            let by = Duration::from_millis(rng.random_range(0..400));
+            let by = Duration::from_millis(rng.random_range(0..200));
             let skip = rng.random_range(0..8);
             phone.fault(Fault {
                 skip,
