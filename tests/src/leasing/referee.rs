@@ -82,14 +82,16 @@ impl Referee {
             detail,
         } = done;
         match what.as_str() {
-            "create-lease" => {
-                if self.owners.insert(lease.clone(), who).is_some() {
-                    self.complain(format!("{lease} was made twice"));
-                }
-            }
+            "create-lease" => self.made(&lease, who),
             "grant-lease" => self.granted(lease, &detail),
             "end-lease" => self.holders.retain(|_, grant| grant.lease != lease),
             _other => {}
+        }
+    }
+
+    fn made(&mut self, lease: &str, who: String) {
+        if self.owners.insert(lease.to_owned(), who).is_some() {
+            self.complain(format!("{lease} was made twice"));
         }
     }
 

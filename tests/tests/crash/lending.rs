@@ -330,7 +330,7 @@ async fn round(
     newest: Newest,
     rng: &mut StdRng,
 ) -> (Scene, Vec<Borrower>, Newest) {
-    let (heard, mut hears) = mpsc::channel(1);
+    let (heard, mut news) = mpsc::channel(1);
     let mut borrowing = JoinSet::new();
     for borrower in borrowers {
         let who = cast.caller(borrower.name, scene.channel());
@@ -339,12 +339,12 @@ async fn round(
     let mut observing = JoinSet::new();
     observing.spawn(observe(cast.caller("boss", scene.channel()), newest));
     for _ in 0..rng.random_range(1..120) {
-        soon("something to be told", hears.recv()).await;
+        soon("something to be told", news.recv()).await;
     }
     // Not to wait for anything: to be anywhere in what follows.
     tokio::time::sleep(Duration::from_micros(rng.random_range(0..5_000))).await;
     let killed = scene.kill().await;
-    drop(hears);
+    drop(news);
     let mut borrowers = borrowing.join_all().await;
     let newest = observing.join_all().await.pop().unwrap();
     let scene = killed.restart().await;

@@ -180,8 +180,8 @@ async fn nothing_moves(hours: i64) {
     assert_eq!(ended.end_reason(), "MAX_DURATION");
     let ended = patience.assert_in_time(LeaseChange::Ended).await;
     assert_eq!(ended.end_reason(), "QUEUE_TIMEOUT");
-    let begun = begin.assert_in_time(LeaseChange::Queued).await;
-    assert_eq!(begun.state(), LeaseState::Queued);
+    let waits = begin.assert_in_time(LeaseChange::Queued).await;
+    assert_eq!(waits.state(), LeaseState::Queued);
     // By the clock as it is now, one of the same length.
     let again = || pb::CreateLeaseRequest {
         ttl: span(TERM),
@@ -223,8 +223,8 @@ async fn a_wall_clock_that_is_set_between_two_gateways_takes_and_gives_nothing()
         assert_eq!((now.state(), now.epoch), (LeaseState::Active, lease.epoch));
         let remaining = wait(now.remaining);
         assert!(remaining <= Duration::from_secs(600), "{remaining:?}");
-        let least = Duration::from_secs(600).saturating_sub(looked.elapsed());
-        assert!(remaining >= least, "{remaining:?} of {least:?}");
+        let at_least = Duration::from_secs(600).saturating_sub(looked.elapsed());
+        assert!(remaining >= at_least, "{remaining:?} of {at_least:?}");
         assert_told(&now, hours, remaining);
         let id = format!("tap-{n}");
         stage.anna.tap(&udid, &id, by(&lease)).await.unwrap();

@@ -159,12 +159,12 @@ async fn a_command_names_the_lease_the_grant_and_the_phone_or_is_kept_out() {
     }
     // What a read says of its lease is to be true as well, since it goes on
     // record.
-    let stale = lease(&own.id, own.epoch + 1);
+    let not_yet = lease(&own.id, own.epoch + 1);
     let read = KeptOut {
         who: &anna,
         device: &udid(0),
         kind: CommandKind::Snapshot,
-        lease: stale,
+        lease: not_yet,
         code: denied,
         reason: "LEASE_EPOCH_STALE",
     };

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::{LeaseChange, LeaseState};
 use fleetgate_tests::facts::moment;
-use fleetgate_tests::leasing::{self, Log, any, by, seconds, span};
+use fleetgate_tests::leasing::{self, Log, Told, any, by, seconds, span};
 use fleetgate_tests::mirror::{Mirror, Seen};
 use fleetgate_tests::{plain_lab, soon};
 use tonic::Code;
@@ -117,7 +117,7 @@ async fn a_stream_with_nothing_to_tell_beats_and_ends_with_its_gateway_but_not_t
         beats.count() >= 3
     };
     let log = watch.wait("heartbeats", beats).await;
-    let left: Vec<_> = log.news.iter().map(|told| told.remaining()).collect();
+    let left: Vec<_> = log.news.iter().map(Told::remaining).collect();
     assert!(
         left.is_sorted_by(|a, b| a > b),
         "each is as of now: {left:?}"

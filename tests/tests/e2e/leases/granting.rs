@@ -68,7 +68,7 @@ async fn a_wish_for_several_phones_is_granted_with_all_of_them_or_waits_with_non
     let both = berta.queue(any(2)).await;
     // There is a phone for this one, and it is kept for the one before.
     let one = carla.queue(these(&udids[1..])).await;
-    assert_eq!([&both, &one].map(|lease| lease.queue_position()), [1, 2]);
+    assert_eq!([&both, &one].map(pb::Lease::queue_position), [1, 2]);
     let explained = carla.explain(&one.id).await;
     assert_eq!(explained.leases_ahead, [both.id.as_str()]);
     let [why] = &explained.devices[..] else {

@@ -74,7 +74,7 @@ async fn a_lease_lives_while_it_is_renewed_and_for_one_ttl_after() {
 async fn a_stream_keeps_leases_alive_until_it_names_one_that_cannot_be() {
     let stage = Stage::plain(2).await;
     let anna = stage.anna();
-    let ttl = Duration::from_millis(1_500);
+    let ttl = Duration::from_secs(2);
     let wish = pb::CreateLeaseRequest {
         ttl: span(ttl),
         ..any(1)
@@ -105,8 +105,8 @@ async fn a_stream_keeps_leases_alive_until_it_names_one_that_cannot_be() {
     let renewed = soon("an answer", kept.message()).await.unwrap().unwrap();
     assert!(wait(renewed.lease.unwrap().remaining) > ttl / 2);
 
-    let stale = message(&leases[0], leases[1].epoch);
-    renewals.send(stale).await.unwrap();
+    let others = message(&leases[0], leases[1].epoch);
+    renewals.send(others).await.unwrap();
     let end = soon("the end", kept.message()).await;
     let refusal = assert_refused(end, Code::PermissionDenied, "LEASE_EPOCH_STALE");
     assert_eq!(refusal.meta("lease_epoch"), leases[0].epoch.to_string());
@@ -206,14 +206,14 @@ async fn only_its_owner_renews_a_lease_and_only_by_its_grant() {
     let lease = anna.take(any(1)).await;
     let not_own = berta.renew(&lease).await;
     assert_refused(not_own, Code::PermissionDenied, "LEASE_NOT_OWNER");
-    let stale = pb::Lease {
+    let not_yet = pb::Lease {
         epoch: lease.epoch + 1,
         ..lease.clone()
     };
-    let stale = anna.renew(&stale).await;
-    assert_refused(stale, Code::PermissionDenied, "LEASE_EPOCH_STALE");
+    let not_yet = anna.renew(&not_yet).await;
+    assert_refused(not_yet, Code::PermissionDenied, "LEASE_EPOCH_STALE");
     let nobody = pb::Lease {
-        id: "nobody's".replace('\'', "-"),
+        id: "nobody-knows-it".to_owned(),
         ..lease.clone()
     };
     let unknown = anna.renew(&nobody).await;

@@ -158,7 +158,8 @@ async fn why_a_lease_waits_is_told_in_words_and_phone_by_phone() {
     assert_eq!(obstacles(&why), [Leased, Leased, Cordoned, Detached, Busy]);
     let udids: Vec<_> = why.devices.iter().map(|device| &*device.device).collect();
     assert_eq!(udids, [0, 1, 2, 3, 4].map(udid));
-    let leases: Vec<_> = why.devices.iter().map(|device| device.lease_id()).collect();
+    let leases = why.devices.iter().map(pb::DeviceExplanation::lease_id);
+    let leases: Vec<_> = leases.collect();
     assert_eq!(leases, [long.id.as_str(), short.id.as_str(), "", "", ""]);
     let (said, then) = why.summary.split_once(" until ").unwrap();
     assert_eq!(said, "5 match, 1 wanted: 1 kept for it and busy, 2 leased");

@@ -91,10 +91,10 @@ async fn at_its_end_what_waits_is_not_sent_what_is_in_flight_ends_and_then_the_n
     assert_eq!(order(&phone), ["first", "next"]);
     let report = phone.report();
     let arrivals: Vec<_> = report.arrivals.iter().collect();
-    let taps = arrivals
+    let mut taps = arrivals
         .iter()
         .filter(|arrival| arrival.kind == CommandKind::Tap);
-    let last = taps.last().unwrap();
+    let last = taps.next_back().unwrap();
     assert!(last.at >= report.effects[0].at, "{report:?}");
     assert_eq!(report.max_in_flight, 1);
     let ended = own.end().await.news.pop().unwrap().lease;

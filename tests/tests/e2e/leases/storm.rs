@@ -73,13 +73,13 @@ impl Rager {
 
     async fn want(&mut self) {
         let rng = &mut self.rng;
-        let wanted = match rng.random_range(0..3) {
-            0 => any(rng.random_range(1..=2)),
-            _ => {
-                let count = rng.random_range(1..=2);
-                let udids: Vec<_> = self.udids.sample(rng, count).collect();
-                these(&udids)
-            }
+        let count = rng.random_range(1..=2);
+        let wanted = if rng.random_bool(0.3) {
+            any(count)
+        } else {
+            let count = usize::try_from(count).unwrap();
+            let udids: Vec<_> = self.udids.sample(rng, count).collect();
+            these(&udids)
         };
         let wish = pb::CreateLeaseRequest {
             ttl: seconds(rng.random_range(1..=4)),
