@@ -30,7 +30,7 @@ use std::time::{Duration, SystemTime};
 
 use fleetgate_device::{HostConfig, Hosts};
 use fleetgate_launch::Launcher;
-use fleetgate_lease::Wants;
+use fleetgate_lease::{DeviceView, Reach, Wants};
 use fleetgate_ledger::Cordon;
 use fleetgate_proto::v1 as pb;
 use fleetgate_runner::Udid;
@@ -191,7 +191,7 @@ impl Fleet {
 
     /// Gives phones that a lease might have a moment to be announced, where a
     /// usbmuxd has been connected to just now and too few are known.
-    pub(crate) async fn until_announced(&self, wants: &Wants) {
+    pub(crate) async fn until_announced(&self, wants: &Wants, reach: &Reach) {
         let settled = self.settled();
         if settled <= Instant::now() {
             return;
@@ -199,7 +199,8 @@ impl Fleet {
         let enough = || {
             let devices = self.devices(None, usize::MAX);
             let known = devices.iter().filter_map(view);
-            let matching = known.filter(|known| wants.matches(known)).count();
+            let fits = |known: &DeviceView| reach.covers(&known.labels) && wants.matches(known);
+            let matching = known.filter(fits).count();
             (matching >= wants.count()).then_some(())
         };
         timeout_at(settled, self.roster.until(enough)).await.ok();

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use fleetgate_lease::{
     Act, Change, DeviceView, EndReason, Input, LeaseId, LeaseState, LeaseTime, NewLease, Priority,
-    Scheduler, Selector, Service, Terms, Wants,
+    Reach, Scheduler, Selector, Service, Terms, Wants,
 };
 use fleetgate_runner::Udid;
 
@@ -55,6 +55,7 @@ fn wish(number: u64) -> Result<NewLease, Box<dyn Error>> {
         id: format!("01931f2c-0000-7000-8000-{number:012}").parse()?,
         owner: "token:ci".to_owned(),
         wants,
+        reach: Reach::Everywhere,
         priority: Priority(0),
         terms: Terms {
             ttl: Duration::from_secs(60),

@@ -15,6 +15,7 @@ pub(crate) use bits::Bits;
 use facts::Facts;
 
 use crate::id::{Epoch, LeaseId};
+use crate::lease::NewLease;
 use crate::wants::{DeviceView, Service, Wants};
 
 /// Whose a phone is.
@@ -153,14 +154,15 @@ impl Fleet {
     }
 
     /// The phones that match and that something is known of.
-    pub(crate) fn matching(&self, wants: &Wants) -> Bits {
-        match wants {
+    pub(crate) fn matching(&self, wish: &NewLease) -> Bits {
+        let within = self.facts.within(&wish.reach);
+        match &wish.wants {
             Wants::Devices(devices) => {
                 let numbers = devices.iter().filter_map(|udid| self.number(udid));
                 let numbers: Bits = numbers.collect();
-                numbers.common(self.facts.known())
+                numbers.common(&within)
             }
-            Wants::Matching { selector, .. } => self.facts.matching(selector),
+            Wants::Matching { selector, .. } => self.facts.matching(selector).common(&within),
         }
     }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Epoch, LeaseId, Priority};
 use crate::state::{EndReason, LeaseState};
 use crate::time::{self, LeaseTime};
-use crate::wants::Wants;
+use crate::wants::{DeviceView, Reach, Wants};
 
 /// How long a lease lives and waits. Whole milliseconds count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +54,10 @@ pub struct NewLease {
     pub owner: String,
     /// Which phones.
     pub wants: Wants,
+    /// Where its owner may have phones: of those that it wants, it gets none
+    /// elsewhere.
+    #[serde(default, skip_serializing_if = "Reach::is_everywhere")]
+    pub reach: Reach,
     /// How urgent it is.
     pub priority: Priority,
     /// How long it lives and waits.
@@ -67,6 +71,13 @@ pub struct NewLease {
     /// When it was made.
     #[serde(with = "time::wall", rename = "created_ms")]
     pub created: SystemTime,
+}
+
+impl NewLease {
+    /// Whether a phone will do.
+    pub fn matches(&self, phone: &DeviceView) -> bool {
+        self.reach.covers(&phone.labels) && self.wants.matches(phone)
+    }
 }
 
 /// How a lease ended.

@@ -80,8 +80,8 @@
 //! # use std::time::{Duration, SystemTime};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use fleetgate_lease::{
-//!     Act, DeviceView, Input, LeaseTime, NewLease, Priority, Scheduler, Selector, Service, Terms,
-//!     Wants, What,
+//!     Act, DeviceView, Input, LeaseTime, NewLease, Priority, Reach, Scheduler, Selector, Service,
+//!     Terms, Wants, What,
 //! };
 //!
 //! let (now, wall) = (LeaseTime::ZERO, SystemTime::UNIX_EPOCH);
@@ -107,6 +107,7 @@
 //!         selector: Selector { os_version: Some("18".into()), ..Selector::default() },
 //!         count: NonZeroU32::MIN,
 //!     },
+//!     reach: Reach::Everywhere,
 //!     priority: Priority(0),
 //!     terms: Terms {
 //!         ttl: Duration::from_secs(60),

@@ -24,9 +24,6 @@ pub struct Selector {
     pub os_version: Option<String>,
     /// What the host that it was last seen on is called.
     pub host: Option<String>,
-    /// Where its owner may have phones.
-    #[serde(skip_serializing_if = "Reach::is_everywhere")]
-    pub reach: Reach,
 }
 
 /// Where an owner may have phones.
@@ -42,12 +39,25 @@ pub enum Reach {
 }
 
 impl Reach {
-    fn is_everywhere(&self) -> bool {
+    /// Whether an owner may have a phone with these labels.
+    pub fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
+        match self {
+            Self::Everywhere => true,
+            Self::Within(places) => places.iter().any(|place| has_all(labels, place)),
+        }
+    }
+
+    pub(crate) fn is_everywhere(&self) -> bool {
         match self {
             Self::Everywhere => true,
             Self::Within(_) => false,
         }
     }
+}
+
+fn has_all(labels: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> bool {
+    let mut wanted = wanted.iter();
+    wanted.all(|(key, value)| labels.get(key) == Some(value))
 }
 
 impl Selector {
@@ -56,20 +66,11 @@ impl Selector {
         let fits = |wanted: &Option<String>, fact: &Option<String>| {
             wanted.is_none() || wanted.as_deref() == fact.as_deref()
         };
-        let has_all = |labels: &BTreeMap<String, String>| {
-            let mut labels = labels.iter();
-            labels.all(|(key, value)| phone.labels.get(key) == Some(value))
-        };
         let is_version = |wanted: &str| {
             let has = phone.os_version.as_deref();
             has.is_some_and(|has| begins(has, wanted))
         };
-        let within = match &self.reach {
-            Reach::Everywhere => true,
-            Reach::Within(places) => places.iter().any(has_all),
-        };
-        has_all(&self.labels)
-            && within
+        has_all(&phone.labels, &self.labels)
             && fits(&self.model, &phone.model)
             && fits(&self.host, &phone.host)
             && self.os_version.as_deref().is_none_or(is_version)
@@ -186,24 +187,22 @@ mod tests {
 
     #[test]
     fn an_owner_gets_no_phone_where_it_may_not_look() {
-        let within = |racks: &[&str]| Selector {
-            reach: Reach::Within(
-                racks
-                    .iter()
-                    .map(|rack| BTreeMap::from([("rack".into(), (*rack).into())]))
-                    .collect(),
-            ),
-            ..Selector::default()
+        let within = |racks: &[&str]| {
+            let racks = racks.iter();
+            let places = racks.map(|rack| BTreeMap::from([("rack".into(), (*rack).into())]));
+            Reach::Within(places.collect())
         };
-        assert!(within(&["a"]).matches(&phone("18")));
-        assert!(within(&["b", "a"]).matches(&phone("18")));
-        assert!(!within(&["b"]).matches(&phone("18")));
+        let labels = phone("18").labels;
+        assert!(Reach::Everywhere.covers(&labels));
+        assert!(within(&["a"]).covers(&labels));
+        assert!(within(&["b", "a"]).covers(&labels));
+        assert!(!within(&["b"]).covers(&labels));
         let nowhere = within(&[]);
-        assert!(!nowhere.matches(&phone("18")));
+        assert!(!nowhere.covers(&labels));
         // Also once it was written down.
-        for selector in [nowhere, within(&["b", "a"]), Selector::default()] {
-            let text = serde_json::to_string(&selector).unwrap();
-            assert_eq!(serde_json::from_str::<Selector>(&text).unwrap(), selector);
+        for reach in [nowhere, within(&["b", "a"]), Reach::Everywhere] {
+            let text = serde_json::to_string(&reach).unwrap();
+            assert_eq!(serde_json::from_str::<Reach>(&text).unwrap(), reach);
         }
     }
 

@@ -219,7 +219,6 @@ fn matching(wanted: pb::DeviceMatch, violations: &mut Violations) -> Option<Wish
             model,
             os_version,
             host,
-            ..Selector::default()
         },
         count,
     })

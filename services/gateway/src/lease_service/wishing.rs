@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fleetgate_identity::{Grant, Role};
-use fleetgate_lease::{Begin, NewLease, Priority, Reach, Selector, Terms, Wants};
+use fleetgate_lease::{Begin, NewLease, Priority, Reach, Terms, Wants};
 use tonic::Status;
 
 use super::LeaseApi;
@@ -22,8 +22,8 @@ impl LeaseApi {
         if self.core.fleet().is_closed() {
             return Err(status::leases_draining());
         }
-        let (wants, asked) = self.wants(caller, &wish).await?;
-        let asked = Asked::of(&wish, asked);
+        let wants = self.wants(caller, &wish).await?;
+        let asked = Asked::of(&wish, wants.clone());
         let LeaseWish {
             request_id,
             phones: _,
@@ -47,6 +47,7 @@ impl LeaseApi {
             id: mint(),
             owner: caller.name().to_owned(),
             wants,
+            reach: reach(caller),
             priority: Priority(priority).min(highest),
             terms: Terms {
                 ttl: ttl.unwrap_or(self.limits().ttl),
@@ -74,9 +75,8 @@ impl LeaseApi {
         })
     }
 
-    /// What a caller wants, as far as it may have it, and the same as it was
-    /// asked for.
-    async fn wants(&self, caller: &Caller, wish: &LeaseWish) -> Result<(Wants, Wants), Status> {
+    /// What a caller wants, if it may have what it names.
+    async fn wants(&self, caller: &Caller, wish: &LeaseWish) -> Result<Wants, Status> {
         match &wish.phones {
             WishedPhones::Named(names) => {
                 let mut devices = BTreeSet::new();
@@ -89,21 +89,16 @@ impl LeaseApi {
                         return Err(status::named_twice(&device));
                     }
                 }
-                let wants = Wants::Devices(devices);
-                Ok((wants.clone(), wants))
+                Ok(Wants::Devices(devices))
             }
             WishedPhones::Matching { selector, count } => {
-                let wants = |selector| Wants::Matching {
-                    selector,
+                let wants = Wants::Matching {
+                    selector: selector.clone(),
                     count: *count,
                 };
-                let asked = wants(selector.clone());
-                let bounded = wants(Selector {
-                    reach: reach(caller),
-                    ..selector.clone()
-                });
-                self.core.fleet().until_announced(&bounded).await;
-                Ok((bounded, asked))
+                let fleet = self.core.fleet();
+                fleet.until_announced(&wants, &reach(caller)).await;
+                Ok(wants)
             }
         }
     }

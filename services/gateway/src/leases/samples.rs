@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleetgate_lease::{
-    Act, DeviceView, EndReason, Input, Lease, LeaseTime, NewLease, Priority, Scheduler, Service,
-    Terms, Wants,
+    Act, DeviceView, EndReason, Input, Lease, LeaseTime, NewLease, Priority, Reach, Scheduler,
+    Service, Terms, Wants,
 };
 use fleetgate_runner::Udid;
 
@@ -24,6 +24,7 @@ pub(crate) fn wish(owner: &str, phones: &[u64]) -> NewLease {
         id: mint(),
         owner: owner.to_owned(),
         wants: Wants::Devices(phones.iter().copied().map(phone).collect()),
+        reach: Reach::Everywhere,
         priority: Priority(0),
         terms: Terms {
             ttl: Duration::from_secs(60),

@@ -12,6 +12,7 @@ use tonic_types::StatusExt;
 use crate::support::{DEVICE, PORTLESS, Running, nowhere, reason, start, start_with, tap};
 
 mod limits;
+mod listing;
 mod scope;
 
 fn client(running: &Running) -> LeaseServiceClient<Channel> {

@@ -1,7 +1,8 @@
 //! Which phones have which fact, so that what a selector matches is found
 //! without a look at each phone.
 //!
-//! Invariant: a selector matches here exactly what [`Selector::matches`] says.
+//! Invariant: a selector matches here exactly what [`Selector::matches`] says, and
+//! a reach covers what [`Reach::covers`] says.
 
 use std::collections::BTreeMap;
 
@@ -51,11 +52,6 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// The phones of which anything is known.
-    pub(super) fn known(&self) -> &Bits {
-        &self.known
-    }
-
     /// Replaces what is known of a phone.
     pub(super) fn replace(&mut self, phone: usize, before: Option<&DeviceView>, now: &DeviceView) {
         for fact in before.into_iter().flat_map(facts_of) {
@@ -74,15 +70,19 @@ impl Facts {
 
     /// The phones that a selector matches.
     pub(super) fn matching(&self, selector: &Selector) -> Bits {
-        let matching = self.having_all(facts_wanted(selector));
-        match &selector.reach {
-            Reach::Everywhere => matching,
+        self.having_all(facts_wanted(selector))
+    }
+
+    /// The phones that an owner may have, of those of which anything is known.
+    pub(super) fn within(&self, reach: &Reach) -> Bits {
+        match reach {
+            Reach::Everywhere => self.known.clone(),
             Reach::Within(places) => {
                 let mut within = Bits::default();
                 for labels in places {
                     within.add_all(&self.having_all(labels_of(labels)));
                 }
-                matching.common(&within)
+                within
             }
         }
     }
@@ -134,11 +134,14 @@ mod tests {
             model in prop::option::of("[mn]"),
             os_version in version(),
             host in prop::option::of("[gh]"),
-            places in prop::option::of(prop::collection::vec(labels(), 0..3)),
         ) -> Selector {
-            let reach = places.map_or(Reach::Everywhere, Reach::Within);
-            Selector { labels, model, os_version, host, reach }
+            Selector { labels, model, os_version, host }
         }
+    }
+
+    fn reach() -> impl Strategy<Value = Reach> {
+        let places = prop::option::of(prop::collection::vec(labels(), 0..3));
+        places.prop_map(|places| places.map_or(Reach::Everywhere, Reach::Within))
     }
 
     proptest! {
@@ -146,6 +149,7 @@ mod tests {
         fn the_index_and_the_selector_agree(
             changes in prop::collection::vec((0..5_usize, view()), 1..20),
             selector in selector(),
+            reach in reach(),
         ) {
             let mut facts = Facts::default();
             let mut views = BTreeMap::new();
@@ -153,12 +157,15 @@ mod tests {
                 facts.replace(phone, views.get(&phone), &view);
                 views.insert(phone, view);
             }
-            let matching = facts.matching(&selector);
+            let (matching, within) = (facts.matching(&selector), facts.within(&reach));
             for phone in 0..5 {
-                let matches = views.get(&phone).is_some_and(|view| selector.matches(view));
+                let view = views.get(&phone);
+                let matches = view.is_some_and(|view| selector.matches(view));
                 prop_assert_eq!(matching.contains(phone), matches);
+                let covers = view.is_some_and(|view| reach.covers(&view.labels));
+                prop_assert_eq!(within.contains(phone), covers);
             }
-            prop_assert_eq!(facts.known().count(), views.len());
+            prop_assert_eq!(facts.within(&Reach::Everywhere).count(), views.len());
             // What no phone has is not kept.
             let kept = facts.having.keys().cloned();
             let had = views.values().flat_map(facts_of);

@@ -29,7 +29,7 @@ pub(super) fn explain(scheduler: &Scheduler, entry: &Entry, now: LeaseTime) -> E
             kept_back.insert(number, id);
         }
     }
-    let matching = scheduler.fleet.matching(&lease.asked.wants);
+    let matching = scheduler.fleet.matching(&lease.asked);
     let numbers = scheduler.fleet.by_udid();
     let devices = numbers.filter(|number| matching.contains(*number));
     let devices = devices.map(|number| DeviceExplanation {

@@ -68,7 +68,7 @@ impl Scheduler {
         let Some(entry) = self.leases.get_mut(id) else {
             return;
         };
-        entry.matching = self.fleet.matching(&entry.lease.asked.wants);
+        entry.matching = self.fleet.matching(&entry.lease.asked);
         if entry.lease.asked.terms.queue_timeout.is_zero() {
             self.impatient.insert(id.clone());
         }
@@ -82,7 +82,7 @@ impl Scheduler {
             let Some(entry) = self.leases.get_mut(id) else {
                 continue;
             };
-            entry.matching = self.fleet.matching(&entry.lease.asked.wants);
+            entry.matching = self.fleet.matching(&entry.lease.asked);
             let fits = |number: &usize| entry.matching.contains(*number);
             if !entry.phones.iter().all(fits) {
                 unfit.push(id.clone());

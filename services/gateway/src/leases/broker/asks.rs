@@ -109,7 +109,7 @@ impl Broker {
             return Err(LeaseError::Quota { limit });
         }
         let known = self.views.values();
-        let matching = known.filter(|view| lease.wants.matches(view)).count();
+        let matching = known.filter(|view| lease.matches(view)).count();
         if matching < lease.wants.count() {
             // One that was taken in just now may not have been told of yet.
             self.look_for_new();

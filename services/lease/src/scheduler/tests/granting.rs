@@ -213,3 +213,29 @@ fn a_lease_that_the_fleet_could_satisfy_waits_whatever_its_phones_are() {
     assert_eq!(desk.told(Input::Devices(other)), "");
     assert_eq!(desk.queue(), "a b");
 }
+
+#[test]
+fn a_phone_that_left_where_its_owner_may_have_phones_is_not_granted_any_more() {
+    let moved = |number, rack| Input::Devices(vec![view(number, rack, Service::InService)]);
+    for wants in [these(&[1]), some(1)] {
+        let mut desk = Desk::new(1);
+        desk.hold(wish("holder", some(1)));
+        desk.ask(bound_to("a", wish("a", wants)));
+        assert_eq!(desk.told(moved(1, "b")), "");
+        desk.release("holder");
+        assert_eq!(desk.idle(1), "holder Ended, free 1");
+        assert_eq!(desk.state("a"), LeaseState::Queued);
+        assert_eq!(desk.explain("a").to_string(), "0 match, 1 wanted");
+        // What is kept for it is let go of as well.
+        assert_eq!(desk.told(moved(1, "a")), "close 1 a");
+        assert_eq!(desk.told(moved(1, "b")), "free 1");
+        assert_eq!(desk.told(moved(1, "a")), "close 1 a");
+        assert_eq!(desk.idle(1), "a Granted, open 1 a");
+        // What it has it keeps: each of its commands is looked at by itself.
+        assert_eq!(desk.told(moved(1, "b")), "");
+        assert_eq!(desk.state("a"), LeaseState::Active);
+        let late = bound_to("a", wish("late", these(&[1])));
+        assert_eq!(desk.ask(late), "late Created, late Ended");
+        assert_eq!(desk.reason("late"), EndReason::Unsatisfiable);
+    }
+}

@@ -176,8 +176,8 @@ impl Naive {
             }
         }
         for at in self.queue() {
-            let wants = self.rows[at].asked.wants.clone();
-            let matching = self.matching(&wants);
+            let wish = self.rows[at].asked.clone();
+            let matching = self.matching(&wish);
             let phones = self.rows[at].phones.iter();
             if phones.clone().any(|(udid, _)| !matching.contains(udid)) {
                 self.rows[at].phones.clear();
@@ -271,7 +271,7 @@ impl Naive {
                     );
                 }
             }
-            Input::Idle { device } => self.idle(device, now),
+            Input::Idle { device } => self.idle(device),
             Input::Opened { id } => {
                 let at = self.find(id);
                 let row = at.map(|at| &mut self.rows[at]);
@@ -289,13 +289,13 @@ impl Naive {
         let row = &mut self.rows[at];
         row.state = LeaseState::Queued;
         row.queued = now;
-        let wants = row.asked.wants.clone();
-        if self.matching(&wants).len() < wants.count() {
+        let wish = row.asked.clone();
+        if self.matching(&wish).len() < wish.wants.count() {
             self.finish(at, EndReason::Unsatisfiable);
         }
     }
 
-    fn idle(&mut self, device: &Udid, now: LeaseTime) {
+    fn idle(&mut self, device: &Udid) {
         let Some(at) = self.holder(device) else {
             return;
         };
@@ -340,9 +340,9 @@ impl Naive {
     }
 
     /// The phones that match, the least recently granted first.
-    fn matching(&self, wants: &Wants) -> Vec<Udid> {
+    fn matching(&self, wish: &NewLease) -> Vec<Udid> {
         let phones = self.phones.iter();
-        let mut phones: Vec<_> = phones.filter(|phone| wants.matches(&phone.view)).collect();
+        let mut phones: Vec<_> = phones.filter(|phone| wish.matches(&phone.view)).collect();
         phones.sort_by_key(|phone| (phone.last, phone.view.udid.clone()));
         phones.iter().map(|phone| phone.view.udid.clone()).collect()
     }
@@ -353,14 +353,14 @@ impl Naive {
             if !self.rows[at].phones.is_empty() {
                 continue;
             }
-            let wants = self.rows[at].asked.wants.clone();
-            let mut matching = self.matching(&wants);
+            let wish = self.rows[at].asked.clone();
+            let mut matching = self.matching(&wish);
             matching.retain(|udid| self.is_in_service(udid));
-            let enough_some_day = matching.len() >= wants.count();
+            let enough_some_day = matching.len() >= wish.wants.count();
             let is_free = |udid: &Udid| !kept_back.contains(udid) && self.holder(udid).is_none();
             matching.retain(is_free);
-            if matching.len() >= wants.count() {
-                matching.truncate(wants.count());
+            if matching.len() >= wish.wants.count() {
+                matching.truncate(wish.wants.count());
                 let phones = matching.into_iter().map(|udid| (udid, false));
                 self.rows[at].phones = phones.collect();
             } else if enough_some_day && self.rows[at].asked.terms.queue_timeout > secs(0) {

@@ -64,6 +64,15 @@ pub(super) fn of_rack(rack: &str, count: u32) -> Wants {
     }
 }
 
+/// Phones of a rack only, whatever the wish is.
+pub(super) fn bound_to(rack: &str, wish: NewLease) -> NewLease {
+    let place = BTreeMap::from([("rack".to_owned(), rack.to_owned())]);
+    NewLease {
+        reach: Reach::Within(vec![place]),
+        ..wish
+    }
+}
+
 /// These phones.
 pub(super) fn these(numbers: &[u64]) -> Wants {
     Wants::Devices(numbers.iter().map(|number| phone(*number)).collect())
@@ -75,6 +84,7 @@ pub(super) fn wish(name: &str, wants: Wants) -> NewLease {
         id: id(name),
         owner: "token:ci".into(),
         wants,
+        reach: Reach::Everywhere,
         priority: Priority(0),
         terms: Terms {
             ttl: secs(60),

@@ -69,9 +69,14 @@ fn terms() -> impl Strategy<Value = Terms> {
 }
 
 fn any_wish() -> impl Strategy<Value = NewLease> {
-    (wants(), 0..3, terms()).prop_map(|(wants, priority, terms)| {
+    let bound = prop::option::weighted(0.3, rack());
+    (wants(), 0..3, terms(), bound).prop_map(|(wants, priority, terms, bound)| {
         let wish = urgent(priority, wish("unnamed", wants));
-        NewLease { terms, ..wish }
+        let wish = NewLease { terms, ..wish };
+        match bound {
+            Some(rack) => bound_to(rack, wish),
+            None => wish,
+        }
     })
 }
 
