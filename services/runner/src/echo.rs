@@ -6,24 +6,26 @@
 //! 1. Where the whole text stands in the words it is cut out. A text of up to
 //!    three characters is taken for an echo only where it stands alone: cut out
 //!    of the middle of words, it would be given away by what is left of them.
-//! 2. If what is left still has four characters in a row in common with the
-//!    text, nothing of the words is passed on but the text's length. Upper and
-//!    lower case are the same here, JSON's escapes are undone, and marks and
-//!    spaces are passed over.
+//! 2. If what is left still has more than half of the text's characters in a row
+//!    in common with it, four at least and eight in any case, nothing of the words
+//!    is passed on but the text's length. Upper and lower case are the same here,
+//!    JSON's escapes are undone, and marks and spaces are passed over.
 //!
-//! So words about a sentence in plain language are mostly lost: they have four
-//! characters in common with many sentences. The code of a failure is not.
+//! So words about a sentence in plain language may be lost: they have a word in
+//! common with some sentences. The code of a failure is not.
 //!
 //! Words of more than a megabyte are not looked through, and not passed on.
 //!
 //! It refuses to guess at what is not text any more: an echo in Base64, or in
-//! another normal form of Unicode, is not known as one; nor are pieces of up to
-//! three characters.
+//! another normal form of Unicode, is not known as one; nor are shorter pieces.
 
 use std::collections::HashSet;
 
-/// So many characters in a row are an echo.
-const RUN: usize = 4;
+/// Fewer characters in a row are never an echo of a longer text.
+const SHORTEST: usize = 4;
+
+/// So many characters in a row are one of any text.
+const ENOUGH: usize = 8;
 
 /// Words that are longer, in bytes, are of no use to anybody.
 const LONGEST: usize = 1024 * 1024;
@@ -36,7 +38,7 @@ pub(crate) fn redact(typed: &str, words: String) -> String {
     if words.len() > LONGEST {
         return format!("[withheld, as it may quote what was typed: {chars} characters]");
     }
-    let short = chars < RUN;
+    let short = chars < SHORTEST;
     let echoes = words.match_indices(typed).map(|(at, _)| at);
     let echoes = echoes.filter(|&at| !short || stands_alone(typed, &words, at));
     let (mut left, mut rest) = (Vec::new(), 0);
@@ -45,10 +47,15 @@ pub(crate) fn redact(typed: &str, words: String) -> String {
         rest = at + typed.len();
     }
     left.push(&words[rest..]);
-    if left.iter().any(|piece| resembles(typed, piece)) {
+    if left.iter().any(|piece| resembles(typed, piece, run(chars))) {
         return format!("[withheld, as it quotes what was typed: {chars} characters]");
     }
     if rest == 0 { words } else { left.join(CUT) }
+}
+
+/// How many characters in a row are an echo of a text of so many.
+fn run(chars: usize) -> usize {
+    (chars / 2 + 1).clamp(SHORTEST, ENOUGH)
 }
 
 fn stands_alone(typed: &str, words: &str, at: usize) -> bool {
@@ -58,38 +65,45 @@ fn stands_alone(typed: &str, words: &str, at: usize) -> bool {
     ends(before) && ends(after)
 }
 
-/// Whether the words have a run of characters in common with the text.
-fn resembles(typed: &str, words: &str) -> bool {
+/// Whether the words have a run of so many characters in common with the text.
+fn resembles(typed: &str, words: &str, run: usize) -> bool {
     let unescaped = words.contains('\\').then(|| unescape(words));
     let mut forms = std::iter::once(words).chain(unescaped.as_deref());
     forms.any(|words| {
-        share_a_run(typed, words, |_| true) || share_a_run(typed, words, char::is_alphanumeric)
+        let share = |counts| share_a_run(typed, words, run, counts);
+        share(|char| !char.is_whitespace()) || share(char::is_alphanumeric)
     })
 }
 
 /// Whether both have a run in common, of those characters that count.
-fn share_a_run(typed: &str, words: &str, counts: fn(char) -> bool) -> bool {
+fn share_a_run(typed: &str, words: &str, run: usize, counts: fn(char) -> bool) -> bool {
     let (less, more) = if typed.len() < words.len() {
         (typed, words)
     } else {
         (words, typed)
     };
-    let runs: HashSet<_> = runs(less, counts).collect();
-    !runs.is_empty() && self::runs(more, counts).any(|run| runs.contains(&run))
+    let known: HashSet<_> = runs(less, run, counts).collect();
+    !known.is_empty() && runs(more, run, counts).any(|run| known.contains(&run))
 }
 
-/// Every run of those characters that count, in lower case.
-fn runs(text: &str, counts: fn(char) -> bool) -> impl Iterator<Item = [char; RUN]> {
+/// Every run of so many of those characters that count, in lower case, at the end
+/// of its place.
+fn runs(
+    text: &str,
+    wanted: usize,
+    counts: fn(char) -> bool,
+) -> impl Iterator<Item = [char; ENOUGH]> {
     let chars = text.chars().flat_map(char::to_lowercase);
     let mut counted = chars.filter(move |char| counts(*char));
-    let mut run = ['\0'; RUN];
+    let mut run = ['\0'; ENOUGH];
     let mut length = 0;
     std::iter::from_fn(move || {
         loop {
-            run.rotate_left(1);
-            run[RUN - 1] = counted.next()?;
+            let place = &mut run[ENOUGH - wanted..];
+            place.rotate_left(1);
+            place[wanted - 1] = counted.next()?;
             length += 1;
-            if length >= RUN {
+            if length >= wanted {
                 return Some(run);
             }
         }

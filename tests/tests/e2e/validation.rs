@@ -140,7 +140,7 @@ async fn what_all_requests_share_is_checked_in_each_of_them() {
             lease: lease.clone(),
             app_bundle_id: String::new(),
         };
-        let fields = ["device", "command_id", "lease", "app_bundle_id"];
+        let fields = ["device", "command_id", "lease.id", "app_bundle_id"];
         let fields = if IN_AN_APP.contains(&kind) {
             &fields
         } else {
