@@ -297,7 +297,7 @@ impl Leases {
 
 impl Unbegun {
     /// Goes on with the leases that are open, and hears callers. When this
-    /// returns no phone is let have by anybody but its holder. `broken` is
+    /// returns no phone is let have by anybody but its holder. `gave_up` is
     /// cancelled if leases stand still for ever, by a fault of this program.
     pub(crate) fn begin(
         self,
@@ -305,7 +305,7 @@ impl Unbegun {
         feed: Feed,
         meters: Meters,
         max_open: usize,
-        broken: CancellationToken,
+        gave_up: CancellationToken,
     ) -> LeasesTask {
         let Self {
             loaded,
@@ -322,7 +322,7 @@ impl Unbegun {
         };
         let broker = Broker::new(loaded, around, asks, stop.clone());
         let mut task = JoinSet::new();
-        let work = watched(broker.run(), broken);
+        let work = watched(broker.run(), gave_up);
         task.spawn(work.instrument(info_span!("leases")));
         LeasesTask { stop, task }
     }

@@ -143,7 +143,12 @@ async fn who_asks_again_at_any_moment_is_told_what_became_of_it_whatever_befell_
         };
         let mut taps = JoinSet::new();
         taps.spawn(tap());
-        let came = |arrival: &Arrival| arrival.command_id.as_ref().is_some_and(|it| it.as_str() == id);
+        let came = |arrival: &Arrival| {
+            arrival
+                .command_id
+                .as_ref()
+                .is_some_and(|it| it.as_str() == id)
+        };
         soon("the tap", async {
             while !phone.arrivals().iter().any(came) {
                 pause().await;

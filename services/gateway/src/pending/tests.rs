@@ -213,7 +213,7 @@ async fn whoever_waits_is_told_when_a_command_moves_on() {
     };
     moves(|pending| drop(pending.admit(&device(), &asked(DeviceCommand::Shutdown))));
     moves(|pending| {
-        handed_over(pending, DeviceCommand::Shutdown).answered(&failed("c-1", Failure::Closed))
+        handed_over(pending, DeviceCommand::Shutdown).answered(&failed("c-1", Failure::Closed));
     });
     moves(|pending| pending.forget(&id("c-1")));
 }

@@ -134,20 +134,13 @@ async fn why_a_lease_waits_is_told_as_long_as_it_is_told_to_wait() {
 async fn a_wish_is_on_record_with_what_it_asked_for_and_where_it_came_from() {
     let bench = Bench::of(&[1]).await;
     let view = bench.create(any(CI, 1)).await.unwrap();
-    let page = bench.ledger.tail(None, 500).await.unwrap();
-    let id = view.lease.id().as_str();
-    let created = page
-        .events
-        .into_iter()
-        .find_map(|event| match event.subject {
-            fleetgate_ledger::Subject::Operation(operation)
-                if operation.what == "create-lease" && operation.target.as_deref() == Some(id) =>
-            {
-                Some(operation.detail)
-            }
-            _other => None,
-        });
-    let created = created.unwrap();
+    let query = fleetgate_ledger::OperationQuery {
+        what: Some("create-lease".to_owned()),
+        target: Some(view.lease.id().to_string()),
+        ..fleetgate_ledger::OperationQuery::default()
+    };
+    let page = bench.ledger.operations(query).await.unwrap();
+    let created = &page.operations[0].operation.detail;
     assert_eq!(created["address"], "192.0.2.1:7");
     assert_eq!(created["count"], 1);
     assert_eq!(created["selector"]["labels"]["rack"], "a");
