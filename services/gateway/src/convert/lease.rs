@@ -267,8 +267,7 @@ fn entries(
     entries.into_iter().collect()
 }
 
-/// Whether a lease can have these labels and this context: every list of leases
-/// has to hold them.
+/// Whether a lease can have these labels and this context.
 pub(crate) fn fits_a_lease(
     labels: &BTreeMap<String, String>,
     context: &BTreeMap<String, String>,
@@ -278,7 +277,6 @@ pub(crate) fn fits_a_lease(
     labels.len() <= MOST_ENTRIES && context.len() <= MOST_ENTRIES && text <= MAX_TEXT
 }
 
-/// Which lease is meant.
 fn lease_id(id: &str, violations: &mut Violations) -> Option<LeaseId> {
     violations.take("lease_id", id.parse())
 }
