@@ -6,7 +6,9 @@ use fleetgate_proto::v1 as pb;
 use fleetgate_proto::v1::{LeaseChange, LeaseState};
 use fleetgate_runner::CommandKind;
 use fleetgate_tests::facts::effects;
+use fleetgate_tests::foreign::WriteLock;
 use fleetgate_tests::leasing::{any, by, seconds, these};
+use fleetgate_tests::{pause, soon};
 use tonic::Code;
 
 use super::{
@@ -146,5 +148,47 @@ async fn a_command_whose_caller_has_gone_keeps_the_phone_until_it_has_ended() {
     assert_sent_by(&row, &anna, Some(&lease));
     berta.tap(&udid, "next", by(&granted)).await.unwrap();
     assert_eq!(order(&phone), ["left-alone", "next"]);
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_ends_in_its_time_whether_that_can_be_recorded_or_not() {
+    let stage = Stage::plain(1).await;
+    let (anna, berta) = (stage.anna(), stage.berta());
+    let (phone, udid) = (stage.rig.phone(0), stage.rig.udid(0));
+    let wish = pb::CreateLeaseRequest {
+        ttl: seconds(1),
+        ..any(1)
+    };
+    let lease = anna.take(wish).await;
+    let waits = berta.queue(any(1)).await;
+    let mut watch = berta.watch(&waits.id).await;
+    let lock = WriteLock::take(&stage.rig.ledger_path()).await;
+    soon("the end of the lease", async {
+        let until = |device: pb::Device| device.lease.and_then(|lease| lease.until);
+        while until(anna.device(&udid).await).is_some() {
+            pause().await;
+        }
+    })
+    .await;
+    let told = anna.tap(&udid, "late", by(&lease)).await;
+    assert_refused(told, Code::PermissionDenied, EXPIRED);
+    // Nobody is told of what is not on record, and nobody has the phone.
+    assert_eq!(anna.get(&lease.id).await.state(), LeaseState::Active);
+    assert_eq!(berta.get(&waits.id).await.state(), LeaseState::Queued);
+    let told = stage.carla().tap(&udid, "other", None).await;
+    assert_refused(told, Code::PermissionDenied, "LEASE_HELD_BY_OTHER");
+    let coming = Some(pb::LeaseRef {
+        id: waits.id.clone(),
+        epoch: lease.epoch + 1,
+    });
+    let told = berta.tap(&udid, "early", coming).await;
+    assert_refused(told, Code::FailedPrecondition, "LEASE_NOT_ACTIVE");
+    lock.release().await;
+    let granted = watch.until(LeaseChange::Granted).await.lease;
+    let ended = anna.get(&lease.id).await;
+    assert_ended(&ended, LeaseState::Expired, "TTL_EXPIRED");
+    berta.tap(&udid, "next", by(&granted)).await.unwrap();
+    assert_eq!(order(&phone), ["next"]);
     stage.stop().await;
 }

@@ -1,10 +1,11 @@
 //! What operators say about phones and leases.
 
 use fleetgate_proto::v1 as pb;
-use fleetgate_proto::v1::LeaseState;
+use fleetgate_proto::v1::{DeviceState, LeaseState};
 use fleetgate_runner::CommandKind;
 use fleetgate_tests::facts::effects;
 use fleetgate_tests::leasing::{self, any, by, these};
+use fleetgate_tests::mirror::Mirror;
 use fleetgate_tests::plain_lab;
 use tonic::Code;
 
@@ -103,5 +104,34 @@ async fn nobody_has_more_leases_open_than_one_may() {
     berta.queue(any(1)).await;
     anna.release(&held.id).await.unwrap();
     anna.queue(any(1)).await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_phone_that_is_unplugged_stays_its_holders_and_is_granted_to_nobody_while_it_is_away() {
+    let stage = Stage::plain(1).await;
+    let (anna, berta) = (stage.anna(), stage.berta());
+    let (phone, udid) = (stage.rig.phone(0), stage.rig.udid(0));
+    let mut mirror = Mirror::follow(stage.rig.channel()).await;
+    let lease = anna.take(any(1)).await;
+    let waits = berta.queue(any(1)).await;
+    phone.detach();
+    mirror.until_state(&udid, DeviceState::Detached).await;
+    let told = anna.tap(&udid, "away", by(&lease)).await;
+    assert_refused(told, Code::Unavailable, "DEVICE_UNATTACHED");
+    phone.attach();
+    mirror.until_state(&udid, DeviceState::Ready).await;
+    anna.tap(&udid, "back", by(&lease)).await.unwrap();
+
+    phone.detach();
+    mirror.until_state(&udid, DeviceState::Detached).await;
+    anna.release(&lease.id).await.unwrap();
+    let why = berta.explain(&waits.id).await;
+    assert_eq!(why.summary, "1 matches, 1 wanted: 1 unplugged");
+    assert_eq!(berta.get(&waits.id).await.state(), LeaseState::Queued);
+    phone.attach();
+    let granted = berta.until(&waits.id, LeaseState::Active).await;
+    berta.tap(&udid, "next", by(&granted)).await.unwrap();
+    assert_eq!(super::order(&phone), ["back", "next"]);
     stage.stop().await;
 }
