@@ -69,7 +69,8 @@ impl Holder {
             // Ends with its standard input, and so with this test.
             .args(["--", "cat"])
             .stdin(Stdio::piped())
-            .stdout(Stdio::null());
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let child = command.spawn().expect("the binary starts");
         let lease = soon("the holder's lease", async {
             loop {

@@ -97,7 +97,7 @@ fn serve(place: &Place, more: &str) -> tokio::process::Command {
         "{more}\n\
          [ledger]\npath = '{}'\n\
          [usbmuxd]\naddress = '{}'\n\
-         [log]\nfilter = 'warn'\n",
+         [log]\nfilter = 'error'\n",
         place.path("ledger.db").display(),
         place.usbmuxd().display(),
     );
@@ -177,9 +177,8 @@ async fn who_does_not_say_who_it_is_is_refused_on_loopback_too_and_that_is_on_re
 
     let user = guarded.user();
     let mut denied = Vec::new();
-    for reason in ["CREDENTIALS_MISSING", "CREDENTIALS_INVALID"] {
-        let found = user.records().denials(reason, 1).await;
-        denied.extend(found);
+    for (reason, count) in [("CREDENTIALS_MISSING", 2), ("CREDENTIALS_INVALID", 1)] {
+        denied.extend(user.records().denials(reason, count).await);
     }
     let told: Vec<_> = denied
         .iter()
