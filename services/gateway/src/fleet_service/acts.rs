@@ -180,6 +180,7 @@ impl Acts {
             Ok(_)
             | Err(
                 Refused::Required
+                | Refused::Unnamed { .. }
                 | Refused::Unknown(_)
                 | Refused::NotOwner(_)
                 | Refused::NotActive(..)

@@ -349,8 +349,13 @@ impl Table {
         };
         let lease = self.leases.get(lease);
         let owner = lease.map(|lease| lease.owner());
-        if owner == Some(principal) {
-            return Err(Refused::Required);
+        if let Some(lease) = lease.filter(|lease| lease.owner() == principal) {
+            let unnamed = Refused::Unnamed {
+                lease: lease.id().clone(),
+                granted: lease.epoch(),
+            };
+            let ended = lease.end().map(|end| how_it_ended(lease, end));
+            return Err(ended.unwrap_or(unnamed));
         }
         Err(Refused::HeldByOther {
             owner: owner.map(str::to_owned),

@@ -17,6 +17,14 @@ pub(crate) enum Refused {
     /// It names no lease and needs one.
     #[error("the device needs a lease, and none is named")]
     Required,
+    /// It names no lease, and its caller has one.
+    #[error("the device is leased to you, and the command does not name the lease")]
+    Unnamed {
+        /// Which lease.
+        lease: LeaseId,
+        /// The number of its grant, if it has one.
+        granted: Option<Epoch>,
+    },
     /// It names no lease, and somebody else has one.
     #[error("{}", held(owner.as_deref(), *until))]
     HeldByOther {
@@ -61,7 +69,7 @@ impl Refused {
     /// It as a code.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
-            Self::Required => "LEASE_REQUIRED",
+            Self::Required | Self::Unnamed { .. } => "LEASE_REQUIRED",
             Self::HeldByOther { .. } => "LEASE_HELD_BY_OTHER",
             Self::Unknown(_) => "LEASE_NOT_FOUND",
             Self::NotOwner(_) => "LEASE_NOT_OWNER",
@@ -76,6 +84,7 @@ impl Refused {
     pub(crate) fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Required => "create a lease, and name it and its epoch with the command",
+            Self::Unnamed { .. } => "name the lease and its epoch with the command",
             Self::HeldByOther { .. } => "create a lease and wait until it is granted",
             Self::NotActive(..) => "WatchLease tells when it is granted",
             Self::EpochStale { .. } => "GetLease tells the epoch",
@@ -85,7 +94,7 @@ impl Refused {
         })
     }
 
-    /// The lease that was named, if one was.
+    /// The lease that was named, or should have been.
     pub(crate) fn lease(&self) -> Option<&LeaseId> {
         match self {
             Self::Required | Self::HeldByOther { .. } => None,
@@ -93,6 +102,7 @@ impl Refused {
             | Self::NotOwner(lease)
             | Self::NotActive(lease, _)
             | Self::OtherDevice(lease)
+            | Self::Unnamed { lease, .. }
             | Self::EpochStale { lease, .. }
             | Self::Ended { lease, .. } => Some(lease),
         }

@@ -40,7 +40,7 @@ fn refusal(refused: &Refused, facts: Facts) -> Refusal {
                 until.map(|until| timestamp(until).to_string()).as_deref(),
             )
         }
-        Refused::EpochStale { granted, .. } => {
+        Refused::Unnamed { granted, .. } | Refused::EpochStale { granted, .. } => {
             let granted = granted.map(|granted| granted.to_string());
             facts.with_some("lease_epoch", granted.as_deref())
         }
@@ -58,6 +58,7 @@ fn code(refused: &Refused) -> Code {
     match refused {
         Refused::Unknown(_) => Code::NotFound,
         Refused::Required
+        | Refused::Unnamed { .. }
         | Refused::NotActive(..)
         | Refused::Ended {
             how: EndReason::Unsatisfiable,

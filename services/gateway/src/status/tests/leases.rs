@@ -48,9 +48,14 @@ fn whoever_is_kept_out_is_told_by_what_and_that_nothing_was_sent() {
         lease: id(),
         granted: 7.try_into().ok(),
     };
+    let unnamed = KeptOut::Unnamed {
+        lease: id(),
+        granted: 7.try_into().ok(),
+    };
     let waits = KeptOut::NotActive(id(), LeaseState::Queued);
     for (kept_out, code, reason_told) in [
         (KeptOut::Required, failed, "LEASE_REQUIRED"),
+        (unnamed, failed, "LEASE_REQUIRED"),
         (other, denied, "LEASE_HELD_BY_OTHER"),
         (KeptOut::Unknown(id()), Code::NotFound, "LEASE_NOT_FOUND"),
         (KeptOut::NotOwner(id()), denied, "LEASE_NOT_OWNER"),
