@@ -197,6 +197,18 @@ async fn a_wish_that_cannot_come_true_ends_with_its_reason() {
     assert_eq!(said.code, NO_LEASE, "{}", said.stderr);
     assert!(said.stderr.contains("QUEUE_TIMEOUT"), "{}", said.stderr);
 
+    // Without a wait it is told as well, and ends the same way.
+    for (wish, state) in [
+        (["--selector", "rack=none"], "unsatisfiable"),
+        (["--queue-timeout", "0s"], "expired"),
+    ] {
+        let create = ["lease", "create", "-o", "json"];
+        let said = bench.ask(&[&create[..], &wish].concat()).await;
+        assert_eq!(said.code, NO_LEASE, "{}", said.stderr);
+        let told: Value = serde_json::from_slice(&said.stdout).unwrap();
+        assert_eq!(told["state"], state);
+    }
+
     let unknown = bench.ask(&["lease", "show", "nobodys"]).await;
     assert_eq!(unknown.code, 3, "{}", unknown.stderr);
     bench.end().await;

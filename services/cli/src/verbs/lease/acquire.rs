@@ -227,7 +227,7 @@ pub(super) fn has_ended(state: LeaseState) -> bool {
 }
 
 /// `None` while it waits.
-fn granted(lease: &Lease) -> Result<Option<Acquired>, NoLease> {
+pub(super) fn granted(lease: &Lease) -> Result<Option<Acquired>, NoLease> {
     let state = lease.state();
     match state {
         LeaseState::Unspecified | LeaseState::Scheduled | LeaseState::Queued => Ok(None),

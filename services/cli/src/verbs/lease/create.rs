@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::acquire::{Acquire, Acquired, create};
+use super::acquire::{Acquire, Acquired, create, granted};
 use super::show_one;
 use super::wish::Wish;
 use crate::args::ShortOutput;
@@ -13,9 +13,10 @@ use crate::signals::Signals;
 /// Ask for phones.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It does not wait: the lease is granted already, or waits in line. With --wait it
-is printed once it is granted, and progress goes to stderr; Ctrl-C takes the wish
-back. A lease that is granted ends after its ttl unless it is renewed.
+It does not wait: the lease is granted already, or waits in line, or has ended
+for want of phones, which is exit code 9. With --wait it is printed once it is
+granted, and progress goes to stderr; Ctrl-C takes the wish back. A lease that is
+granted ends after its ttl unless it is renewed.
 
 Examples:
   fleetgate lease create --device anna --ttl 10m
@@ -36,7 +37,10 @@ impl Create {
         let request = self.wish.request()?;
         if !self.wait {
             let client = Client::connect(context).await?;
-            show_one(context, create(&client, request).await?)?;
+            let lease = create(&client, request).await?;
+            let outcome = granted(&lease);
+            show_one(context, lease)?;
+            outcome?;
             return Ok(Exit::Done);
         }
         let mut signals = Signals::listen()?;
