@@ -23,7 +23,15 @@ fn every_service_of_the_package_can_be_found() {
 
     assert_eq!(
         services,
-        BTreeSet::from(["AutomationService", "FleetService", "LedgerService"].map(str::to_owned))
+        BTreeSet::from(
+            [
+                "AutomationService",
+                "FleetService",
+                "LeaseService",
+                "LedgerService"
+            ]
+            .map(str::to_owned)
+        )
     );
 }
 

@@ -8,8 +8,9 @@
 //!    of the middle of words, it would be given away by what is left of them.
 //! 2. If what is left still has more than half of the text's characters in a row
 //!    in common with it, four at least and eight in any case, nothing of the words
-//!    is passed on but the text's length. Upper and lower case are the same here,
-//!    JSON's escapes are undone, and marks and spaces are passed over.
+//!    is passed on but the text's length. Four are enough where the whole text was
+//!    cut out: those words are known to quote it. Upper and lower case are the
+//!    same here, JSON's escapes are undone, and marks and spaces are passed over.
 //!
 //! So words about a sentence in plain language may be lost: they have a word in
 //! common with some sentences. The code of a failure is not.
@@ -47,7 +48,8 @@ pub(crate) fn redact(typed: &str, words: String) -> String {
         rest = at + typed.len();
     }
     left.push(&words[rest..]);
-    if left.iter().any(|piece| resembles(typed, piece, run(chars))) {
+    let run = if rest > 0 { SHORTEST } else { run(chars) };
+    if left.iter().any(|piece| resembles(typed, piece, run)) {
         return format!("[withheld, as it quotes what was typed: {chars} characters]");
     }
     if rest == 0 { words } else { left.join(CUT) }

@@ -117,6 +117,7 @@ fn a_word_that_a_text_has_in_common_with_an_advice_does_not_hide_it() {
         assert_eq!(told(typed, advice), advice, "{typed}");
     }
     assert_withheld("context", advice);
+    assert_withheld("plain text", &format!("no plain text: {advice}"));
     assert_withheld("text field one", advice);
     assert_withheld("I tap the text of a page, twice", advice);
 }
