@@ -123,12 +123,14 @@ impl KeptOut<'_> {
         }
         assert_eq!(stage.rig.find(command_id).await, None);
 
-        let named = lease.as_ref().map_or("", |lease| lease.id.as_str());
+        if let Some(named) = lease {
+            assert_eq!(refusal.meta("lease"), named.id, "{refusal:?}");
+        }
         let records = stage.records();
         let denied = records.denial(reason, |denied| {
             denied.who == who.principal()
                 && denied.detail("device") == refusal.meta("device")
-                && denied.detail("lease") == named
+                && denied.detail("lease") == refusal.meta("lease")
         });
         let denied = denied.await;
         assert!(denied.target.starts_with("/fleetgate.v1."), "{denied:?}");

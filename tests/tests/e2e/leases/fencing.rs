@@ -48,7 +48,9 @@ async fn on_a_leased_phone_only_its_holder_drives_and_others_look() {
         code: Code::FailedPrecondition,
         reason: "LEASE_REQUIRED",
     };
-    forgetful.assert(&stage, "forgetful").await;
+    let refusal = forgetful.assert(&stage, "forgetful").await;
+    let (id, epoch) = (refusal.meta("lease"), refusal.meta("lease_epoch"));
+    assert_eq!((id, epoch), (&*lease.id, &*lease.epoch.to_string()));
     for who in [&berta, &stage.guest()] {
         for kind in [
             CommandKind::Snapshot,
