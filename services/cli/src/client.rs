@@ -26,6 +26,7 @@ mod wire;
 
 pub(crate) use access::Access;
 pub(crate) use found::{Found, running};
+pub(crate) use heard::NotInPlain;
 pub(crate) use server::Server;
 use wire::{Way, Wire};
 

@@ -73,7 +73,10 @@ impl Doctor {
         let server = context.server.to_string();
         let gateway = match Client::connect(context).await {
             Ok(client) => ask(&client).await.map_err(|rejected| odd(&rejected)),
-            Err(rejected) => Err(NoGateway::Unreachable(rejected.to_string())),
+            Err(rejected) => Err(NoGateway::Unreachable {
+                why: rejected.to_string(),
+                advice: rejected.hint().unwrap_or("see what is there").to_owned(),
+            }),
         };
         let now = SystemTime::now();
         let config = Config::load(self.config.as_deref()).ok();

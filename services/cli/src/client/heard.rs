@@ -2,8 +2,11 @@
 //!
 //! Of TLS 1.3 this side is done before the gateway has judged its certificate:
 //! only the gateway's first bytes tell that it has taken it. A call that was sent
-//! before would end as one whose fate nobody knows.
+//! before would end as one whose fate nobody knows. Without TLS they tell whether
+//! the gateway wants it.
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,16 +14,40 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
+/// What a record of TLS begins with that refuses what came: an alert. No frame
+/// of HTTP/2 that comes first is so long that it begins with it.
+const ALERT: u8 = 0x15;
+
+/// Somebody who was spoken to without TLS does not answer so, or not at all.
+#[derive(Debug)]
+pub(crate) enum NotInPlain {
+    /// It speaks TLS.
+    Tls,
+    /// It has gone away.
+    Gone(io::Error),
+}
+
+impl fmt::Display for NotInPlain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tls => f.write_str("it answers in TLS"),
+            Self::Gone(why) => write!(f, "it ended the connection: {why}"),
+        }
+    }
+}
+
+impl Error for NotInPlain {}
+
 /// A stream that tells when it was first heard of.
 #[derive(Debug)]
 pub(super) struct Heard<S> {
     stream: S,
-    first: Option<oneshot::Sender<io::Result<()>>>,
+    first: Option<oneshot::Sender<io::Result<u8>>>,
 }
 
 /// Whether the other side has said anything.
 #[derive(Debug)]
-pub(super) struct FirstWord(oneshot::Receiver<io::Result<()>>);
+pub(super) struct FirstWord(oneshot::Receiver<io::Result<u8>>);
 
 impl<S> Heard<S> {
     /// A stream that has not been read from.
@@ -33,7 +60,7 @@ impl<S> Heard<S> {
         (heard, FirstWord(word))
     }
 
-    fn tell(&mut self, word: io::Result<()>) {
+    fn tell(&mut self, word: io::Result<u8>) {
         if let Some(first) = self.first.take() {
             // Whoever does not wait any more need not know.
             let _gone = first.send(word);
@@ -44,6 +71,19 @@ impl<S> Heard<S> {
 impl FirstWord {
     /// Waits for it.
     pub(super) async fn came(self) -> io::Result<()> {
+        self.first().await.map(|_byte| ())
+    }
+
+    /// Waits for it, where no TLS is spoken.
+    pub(super) async fn came_in_plain(self) -> Result<(), NotInPlain> {
+        match self.first().await {
+            Ok(ALERT) => Err(NotInPlain::Tls),
+            Ok(_) => Ok(()),
+            Err(why) => Err(NotInPlain::Gone(why)),
+        }
+    }
+
+    async fn first(self) -> io::Result<u8> {
         let gone = |_| Err(io::Error::from(ErrorKind::UnexpectedEof));
         self.0.await.unwrap_or_else(gone)
     }
@@ -57,8 +97,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         match ready!(Pin::new(&mut self.stream).poll_read(cx, buffer)) {
-            Ok(()) if buffer.filled().len() > before => self.tell(Ok(())),
-            Ok(()) => self.tell(Err(ErrorKind::UnexpectedEof.into())),
+            Ok(()) => {
+                let first = buffer.filled().get(before).copied();
+                self.tell(first.ok_or_else(|| ErrorKind::UnexpectedEof.into()));
+            }
             Err(error) if self.first.is_some() => {
                 let kind = error.kind();
                 self.tell(Err(error));
@@ -103,6 +145,23 @@ mod tests {
         near.read_exact(&mut read).await.unwrap();
         word.came().await.unwrap();
         assert_eq!(&read, b"words");
+    }
+
+    #[tokio::test]
+    async fn a_plain_word_is_told_from_one_of_tls_and_from_none() {
+        let heard = async |bytes: &[u8]| {
+            let (near, mut far) = tokio::io::duplex(64);
+            let (mut near, word) = Heard::new(near);
+            far.write_all(bytes).await.unwrap();
+            drop(far);
+            near.read_to_end(&mut Vec::new()).await.unwrap();
+            word.came_in_plain().await
+        };
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        assert!(heard(&settings).await.is_ok());
+        let alert = [0x15, 3, 3, 0, 2, 2, 50];
+        assert!(matches!(heard(&alert).await, Err(NotInPlain::Tls)));
+        assert!(matches!(heard(&[]).await, Err(NotInPlain::Gone(_))));
     }
 
     #[tokio::test]

@@ -89,7 +89,12 @@ async fn open(server: &Server, tls: Option<Tls>) -> Result<Ends, StdError> {
     // A call is one small write after another: do not hold them back.
     stream.set_nodelay(true)?;
     match tls {
-        None => speak(stream).await,
+        None => {
+            let (stream, word) = Heard::new(stream);
+            let ends = speak(stream).await?;
+            word.came_in_plain().await?;
+            Ok(ends)
+        }
         Some(tls) => {
             let (connector, name) = tls.parts();
             let (stream, word) = Heard::new(connector.connect(name, stream).await?);

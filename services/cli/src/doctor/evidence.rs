@@ -38,7 +38,12 @@ pub(super) struct Answers {
 #[derive(Debug)]
 pub(super) enum NoGateway {
     /// No connection was made.
-    Unreachable(String),
+    Unreachable {
+        /// Why.
+        why: String,
+        /// What there is to do about it.
+        advice: String,
+    },
     /// Something listens there, and does not answer as a gateway does.
     Odd(String),
     /// It does not let this caller in.

@@ -6,10 +6,15 @@ use std::io;
 use tokio_rustls::rustls::{self, AlertDescription};
 use tonic::Code;
 
+use crate::client::NotInPlain;
+
 /// About a connection that was not made.
 pub(super) fn unreachable(error: &(dyn Error + 'static)) -> &'static str {
     if wants_certificate(error) {
         return "say who calls by a certificate that the gateway knows: --cert and --key";
+    }
+    if error.is::<NotInPlain>() {
+        return "does it speak TLS? then https://";
     }
     match of_tls(error) {
         // rustls has no name of its own for it.
@@ -78,6 +83,9 @@ pub(super) fn refused<'a>(
         Some("ROLE_TOO_LOW") => "the role comes with the token or certificate",
         Some("DEVICE_OUT_OF_SCOPE") => {
             "what these credentials may is limited to phones with other labels"
+        }
+        Some("LEASE_REQUIRED") if fact("lease").is_some() => {
+            "name your lease: --lease and --epoch, as `fleetgate lease show` has them"
         }
         Some("LEASE_REQUIRED") => {
             "have the phone to yourself: fleetgate lease run --device DEVICE -- fleetgate ..."

@@ -259,6 +259,16 @@ async fn a_gateway_that_speaks_tls_is_found_and_verified() {
     let listed = host.run(&["instances", "-o", "json"]).await.json();
     assert_eq!(listed["instances"][0]["tls"], true);
 
+    let plain = serving.server.replace("https://", "http://");
+    let stranger = Host::new();
+    let unencrypted = ["--server", &plain, "devices", "-o", "json"];
+    let said = stranger.run(&unencrypted).await;
+    assert_eq!(said.code, 4, "{}", said.stderr);
+    assert_eq!(error(&said)["reason"], "GATEWAY_UNREACHABLE");
+    assert_eq!(error(&said)["hint"], "does it speak TLS? then https://");
+    let doctor = stranger.run(&["--server", &plain, "doctor"]).await;
+    assert!(doctor.text().contains("then https://"), "{}", doctor.text());
+
     let ca = certificate.to_str().unwrap();
     assert_eq!(
         ask(&serving, &token, &["--ca", ca, "devices"]).await.code,

@@ -7,12 +7,9 @@ use crate::doctor::evidence::{Host, LedgerFile, Local, Mux, NoGateway, Parts};
 /// There is no gateway.
 pub(super) fn no_gateway(server: &str, none: &NoGateway) -> Finding {
     match none {
-        NoGateway::Unreachable(why) => Finding::error("NO_GATEWAY", server)
+        NoGateway::Unreachable { why, advice } => Finding::error("NO_GATEWAY", server)
             .what(why.as_str())
-            .advice(
-                "start one with `fleetgate serve`, or name another with --server; what follows \
-                 was found on this host",
-            ),
+            .advice(format!("{advice}; what follows was found on this host")),
         NoGateway::Closed { why, advice } => Finding::error("NOT_LET_IN", server)
             .what(format!(
                 "the gateway there does not let this caller in: {why}"

@@ -104,7 +104,10 @@ fn about_gateway(change: impl FnOnce(&mut GetGatewayResponse)) -> Evidence {
 
 fn no_gateway(parts: Result<Parts, String>) -> Evidence {
     Evidence {
-        gateway: Err(NoGateway::Unreachable("no gateway there".to_owned())),
+        gateway: Err(NoGateway::Unreachable {
+            why: "no gateway there".to_owned(),
+            advice: "start one".to_owned(),
+        }),
         local: Some(Local {
             config: Some("/etc/fleetgate.toml".into()),
             parts,
