@@ -215,6 +215,25 @@ async fn a_wish_that_cannot_come_true_ends_with_its_reason() {
 }
 
 #[tokio::test]
+async fn a_wait_that_takes_too_long_takes_the_wish_back() {
+    let bench = Bench::start().await;
+    let create = ["lease", "create", "--device", DEVICE, "-o", "json"];
+    bench.ask(&[&create[..], &["--ttl", "10m"]].concat()).await;
+    let limited = ["--wait", "--timeout", "1s"];
+    let late = bench.ask(&[&create[..], &limited].concat()).await;
+    assert_eq!((late.code, late.text()), (4, ""), "{}", late.stderr);
+    assert!(
+        late.stderr.contains("DEADLINE_EXCEEDED") && late.stderr.contains("not granted in time"),
+        "{}",
+        late.stderr
+    );
+    let left = ["lease", "ls", "--state", "queued", "-o", "json"];
+    let left = bench.ask(&left).await.json();
+    assert_eq!(left["leases"], Value::Array(Vec::new()));
+    bench.end().await;
+}
+
+#[tokio::test]
 async fn a_lease_is_watched_to_its_end() {
     let bench = Bench::start().await;
     let lease = bench

@@ -3,7 +3,7 @@
 //! ```text
 //!   ask ──► waits ──► granted
 //!    │        │ └───► ended otherwise: an error that says how
-//!    └────────┴─────► stopped by a signal: the wish is taken back
+//!    └────────┴─────► stopped by a signal, or too late: the wish is taken back
 //! ```
 //!
 //! Invariant: whatever ends the wait but a grant, no wish is left behind that
@@ -14,7 +14,8 @@ use std::time::Duration;
 use fleetgate_proto::v1::{CreateLeaseRequest, Lease, LeaseState};
 use rustix::process::Signal;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
+use tonic::Status;
 
 use super::progress::Progress;
 use super::{explain, release};
@@ -46,6 +47,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 pub(super) struct Acquire {
     context: Context,
     progress: Progress,
+    /// When the wait ends at the latest.
+    until: Option<Instant>,
 }
 
 /// How it came out.
@@ -63,7 +66,14 @@ impl Acquire {
         Self {
             context: answering(context),
             progress: Progress::new(),
+            until: None,
         }
+    }
+
+    /// With a limit to all of the wait, which begins now.
+    pub(super) fn within(self, limit: Option<Duration>) -> Self {
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        Self { until, ..self }
     }
 
     /// Asks, and waits.
@@ -121,6 +131,7 @@ impl Acquire {
         let mut looking = JoinSet::new();
         let mut summary = None;
         let mut is_away = false;
+        let until = self.until;
         loop {
             tokio::select! {
                 followed = follow.next() => match followed? {
@@ -161,6 +172,9 @@ impl Acquire {
                     self.progress.tell(&words, &elapsed(begun));
                 }
                 signal = signals.next() => return Ok(Acquired::Stopped(signal)),
+                () = sleep_until(until.unwrap_or(begun)), if until.is_some() => {
+                    return Err(too_late(client, &id).into());
+                }
             }
         }
     }
@@ -245,6 +259,11 @@ pub(super) fn granted(lease: &Lease) -> Result<Option<Acquired>, NoLease> {
             )))
         }
     }
+}
+
+fn too_late(client: &Client, id: &str) -> Rejected {
+    let words = format!("the lease {id} was not granted in time");
+    client.rejected(&Status::deadline_exceeded(words), Asked::nothing())
 }
 
 /// What stands in the way; `None` if that is not known now.

@@ -15,7 +15,8 @@ use crate::signals::Signals;
 #[command(after_help = "\
 It does not wait: the lease is granted already, or waits in line, or has ended
 for want of phones, which is exit code 9. With --wait it is printed once it is
-granted, and progress goes to stderr; Ctrl-C takes the wish back. A lease that is
+granted, and progress goes to stderr; --timeout limits all of the wait, and ends
+with exit code 4; then as with Ctrl-C the wish is taken back. A lease that is
 granted ends after its ttl unless it is renewed.
 
 Examples:
@@ -44,7 +45,11 @@ impl Create {
             return Ok(Exit::Done);
         }
         let mut signals = Signals::listen()?;
-        match Acquire::new(context).run(request, &mut signals).await? {
+        match Acquire::new(context)
+            .within(context.timeout)
+            .run(request, &mut signals)
+            .await?
+        {
             Acquired::Granted(lease) => {
                 show_one(context, *lease)?;
                 Ok(Exit::Done)
