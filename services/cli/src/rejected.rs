@@ -198,6 +198,11 @@ impl Rejected {
         }
     }
 
+    /// Whether no gateway has said anything about what was asked.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.reason.is_none() && self.may_pass()
+    }
+
     /// Whether it is the gateway's own last word on what was asked.
     pub(crate) fn is_verdict(&self) -> bool {
         let is_about_the_question = match self.code {

@@ -300,6 +300,24 @@ fn until_there(file: &Path) -> String {
 }
 
 #[tokio::test]
+async fn a_lease_whose_answer_was_lost_is_found_by_its_request() {
+    let bench = Bench::start().await;
+    let token = bench.token_of("ci", Role::Operator).await;
+    let pipe = Pipe::to(&bench.server).await;
+    pipe.lose_answers(true);
+    let options = ["--device", DEVICE, "--token-file", &token];
+    let running = Running::start(&mut lease_run(&pipe.server, &options, &["true"]));
+    while newest(&bench).await["state"] != "active" {}
+    pipe.lose_answers(false);
+    pipe.cut();
+    assert_eq!(running.code().await, Some(0));
+    is_released(&bench).await;
+    let all = bench.ask(&["lease", "ls", "--all", "-o", "json"]).await;
+    assert_eq!(all.json()["leases"].as_array().unwrap().len(), 1);
+    bench.end().await;
+}
+
+#[tokio::test]
 async fn a_gateway_that_starts_anew_finds_the_lease_kept() {
     let bench = Bench::start().await;
     let token = bench.token_of("ci", Role::Operator).await;

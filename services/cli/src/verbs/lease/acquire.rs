@@ -82,8 +82,9 @@ impl Acquire {
         request: CreateLeaseRequest,
         signals: &mut Signals,
     ) -> anyhow::Result<Acquired> {
-        let client = Client::connect(&self.context).await?;
-        let mut asking = Box::pin(create(&client, request));
+        let context = self.context.clone();
+        let client = Client::connect(&context).await?;
+        let mut asking = Box::pin(create_surely(&client, &context, request));
         let (lease, signal) = tokio::select! {
             lease = &mut asking => (lease?, None),
             // What was asked for is known only with the answer.
@@ -98,11 +99,11 @@ impl Acquire {
             Ok(Acquired::Granted(_)) => {}
             Ok(Acquired::Stopped(_)) => {
                 self.progress.note("interrupted: the wish is taken back");
-                give_back(&self.context, &id).await;
+                give_back(&context, &id).await;
             }
             // What has ended is not there any more.
             Err(error) if error.is::<NoLease>() => {}
-            Err(_) => give_back(&self.context, &id).await,
+            Err(_) => give_back(&context, &id).await,
         }
         waited
     }
@@ -188,6 +189,25 @@ pub(super) async fn create(
     let reply = client.leases().create_lease(client.request(request)).await;
     let reply = reply.map_err(|status| client.rejected(&status, Asked::nothing()))?;
     Ok(reply.into_inner().lease.unwrap_or_default())
+}
+
+/// Asks for phones, and asks again for a while if the answer is lost: there may be
+/// a lease by then that only its request finds.
+async fn create_surely(
+    client: &Client,
+    context: &Context,
+    request: CreateLeaseRequest,
+) -> Result<Lease, Rejected> {
+    let mut created = create(client, request.clone()).await;
+    let until = Instant::now() + FAREWELL;
+    while created.as_ref().is_err_and(Rejected::is_unanswered) && Instant::now() < until {
+        sleep(PAUSE).await;
+        created = match Client::connect(context).await {
+            Ok(client) => create(&client, request.clone()).await,
+            Err(away) => Err(away),
+        };
+    }
+    created
 }
 
 /// Gives a lease back, and tries again for a while.
