@@ -322,7 +322,7 @@ async fn killed_in_the_middle_of_a_command_under_a_lease_that_ends_its_effect_is
     let anna = cast.caller("anna", scene.channel());
     let berta = cast.caller("berta", scene.channel());
     let wish = pb::CreateLeaseRequest {
-        ttl: seconds(1),
+        ttl: seconds(2),
         ..any(1)
     };
     let lease = anna.take(wish).await;

@@ -26,14 +26,14 @@ async fn at_its_end_what_waits_is_not_sent_what_is_in_flight_ends_and_then_the_n
     let (anna, berta) = (stage.anna(), stage.berta());
     let (phone, udid) = (stage.rig.phone(0), stage.rig.udid(0));
     let wish = pb::CreateLeaseRequest {
-        ttl: seconds(1),
+        ttl: seconds(2),
         ..any(1)
     };
     let lease = anna.take(wish).await;
     let waits = berta.queue(any(1)).await;
     let mut own = anna.watch(&lease.id).await;
     let mut next = berta.watch(&waits.id).await;
-    slow_tap(&phone, Duration::from_secs(4));
+    slow_tap(&phone, Duration::from_secs(5));
     let in_flight = anna.tapping(&udid, "first", by(&lease));
     in_hand(&phone).await;
     let mut behind = Vec::new();
@@ -157,7 +157,7 @@ async fn a_lease_ends_in_its_time_whether_that_can_be_recorded_or_not() {
     let (anna, berta) = (stage.anna(), stage.berta());
     let (phone, udid) = (stage.rig.phone(0), stage.rig.udid(0));
     let wish = pb::CreateLeaseRequest {
-        ttl: seconds(1),
+        ttl: seconds(2),
         ..any(1)
     };
     let lease = anna.take(wish).await;
