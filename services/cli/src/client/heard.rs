@@ -4,6 +4,10 @@
 //! only the gateway's first bytes tell that it has taken it. A call that was sent
 //! before would end as one whose fate nobody knows. Without TLS they tell whether
 //! the gateway wants it.
+//!
+//! A gateway that refuses says why and hangs up, so that what is written to it may
+//! fail before its reason is read. Until something was heard such a failure is
+//! none: the read that follows tells.
 
 use std::error::Error;
 use std::fmt;
@@ -58,6 +62,15 @@ impl<S> Heard<S> {
             first: Some(first),
         };
         (heard, FirstWord(word))
+    }
+
+    /// What a failure to write comes to.
+    fn unheard<T>(&self, error: io::Error, done: T) -> io::Result<T> {
+        if self.first.is_some() {
+            Ok(done)
+        } else {
+            Err(error)
+        }
     }
 
     fn tell(&mut self, word: io::Result<u8>) {
@@ -118,11 +131,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+        Poll::Ready(written.or_else(|error| self.unheard(error, bytes.len())))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = ready!(Pin::new(&mut self.stream).poll_flush(cx));
+        Poll::Ready(flushed.or_else(|error| self.unheard(error, ())))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -162,6 +177,20 @@ mod tests {
         let alert = [0x15, 3, 3, 0, 2, 2, 50];
         assert!(matches!(heard(&alert).await, Err(NotInPlain::Tls)));
         assert!(matches!(heard(&[]).await, Err(NotInPlain::Gone(_))));
+    }
+
+    #[tokio::test]
+    async fn a_reason_is_heard_although_nothing_can_be_written_any_more() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let (mut near, word) = Heard::new(near);
+        far.write_all(&[ALERT]).await.unwrap();
+        drop(far);
+        near.write_all(b"a call").await.unwrap();
+        near.flush().await.unwrap();
+        assert_eq!(near.read_u8().await.unwrap(), ALERT);
+        assert!(matches!(word.came_in_plain().await, Err(NotInPlain::Tls)));
+        let late = near.write_all(b"a call").await.unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::BrokenPipe);
     }
 
     #[tokio::test]
